@@ -60,6 +60,8 @@ inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "n
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.
 inline constexpr int64_t kConstantLimit = 64 * 1024;
+/// What is so small hides what it is added to, before a softmax.
+inline constexpr double kVeryNegative = -1e4;
 
 /// The shape of `type`, which is a statically shaped tensor.
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);

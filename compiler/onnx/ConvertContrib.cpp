@@ -4,6 +4,8 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/ProductParts.h"
 
+#include <fmt/ranges.h>
+
 #include <numeric>
 #include <set>
 
@@ -12,21 +14,21 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-using Numbers = std::vector<std::pair<std::string, double>>;
+using Attributes = std::vector<std::pair<std::string, double>>;
 
 // What the node's attribute `activation` names, with these attributes.
-Value activated(NodeContext &node, Value value, const Numbers &numbers) {
+Value activated(NodeContext &node, Value value, const Attributes &attributes) {
   static const std::set<std::string> known{"Clip",    "Elu",      "HardSigmoid", "LeakyRelu", "Relu",           "Selu",
                                            "Sigmoid", "Softplus", "Softsign",    "Tanh",      "ThresholdedRelu"};
   const std::string name = node.attributes.text("activation", "");
   if (!value || name.empty())
     return value;
   if (!known.contains(name)) {
-    (void)node.fail("its activation '{}' is not known", name);
+    (void)node.fail("its activation '{}' is not known; those that are: {}", name, fmt::join(known, " "));
     return {};
   }
   ::onnx::NodeProto proto;
-  for (const auto &[what, number] : numbers) {
+  for (const auto &[what, number] : attributes) {
     ::onnx::AttributeProto *attribute = proto.add_attribute();
     attribute->set_name(what);
     attribute->set_f(static_cast<float>(number));
@@ -59,11 +61,11 @@ LogicalResult fusedMatMul(NodeContext &node) {
 
 // Gemm, and an activation.
 LogicalResult fusedGemm(NodeContext &node) {
-  Numbers numbers;
+  Attributes attributes;
   for (const char *name : {"alpha", "beta", "gamma"})
     if (const std::string own = std::string("activation_") + name; node.attributes.has(own))
-      numbers.emplace_back(name, node.attributes.real(own, 0));
-  return node.result(activated(node, converted(node, "Gemm", node.givenInputs(3), node.attributes), numbers));
+      attributes.emplace_back(name, node.attributes.real(own, 0));
+  return node.result(activated(node, converted(node, "Gemm", node.givenInputs(3), node.attributes), attributes));
 }
 
 // Conv, what is added to it, and an activation.
@@ -74,10 +76,10 @@ LogicalResult fusedConv(NodeContext &node) {
   const bool clips = node.attributes.text("activation", "") == "Clip";
   const char *const names[] = {clips ? "min" : "alpha", clips ? "max" : "beta"};
   const std::vector<float> given = node.attributes.reals("activation_params").value_or(std::vector<float>());
-  Numbers numbers;
+  Attributes attributes;
   for (size_t i = 0; i < std::min(given.size(), std::size(names)); ++i)
-    numbers.emplace_back(names[i], given[i]);
-  return node.result(activated(node, result, numbers));
+    attributes.emplace_back(names[i], given[i]);
+  return node.result(activated(node, result, attributes));
 }
 
 // Conv of [N, H, W, C] by a kernel [M, h, w, C].

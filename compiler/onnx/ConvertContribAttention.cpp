@@ -60,9 +60,8 @@ LogicalResult contribRotaryEmbedding(NodeContext &node) {
 LogicalResult addMask(NodeContext &node, AttentionCall &call, Value mask) {
   if (!mask || !call.query || !call.key)
     return failure();
-  constexpr double kHides = -1e3;
-  if (double filter = node.attributes.real("mask_filter_value", -1e4); filter > kHides)
-    return node.fail("its mask_filter_value of {} hides nothing", filter);
+  if (double filter = node.attributes.real("mask_filter_value", nn::kVeryNegative); filter > nn::kVeryNegative)
+    return node.fail("its mask_filter_value of {} hides nothing: it must be {} or less", filter, nn::kVeryNegative);
   ArrayRef<int64_t> shape = nn::shapeOf(mask);
   const int64_t batch = nn::shapeOf(call.query)[0], keys = nn::shapeOf(call.key)[1];
   Value places = node.iota({1, keys}, getElementTypeOrSelf(mask), 1, 0, 1);
@@ -82,6 +81,8 @@ LogicalResult addMask(NodeContext &node, AttentionCall &call, Value mask) {
                      dimsText(Dims(shape)));
   return success(call.keyMask || call.bias);
 }
+
+constexpr size_t kNone = SIZE_MAX; ///< of inputs
 
 // A mask and a bias, which are both added to the scores.
 LogicalResult addMaskAndBias(NodeContext &node, AttentionCall &call, size_t maskAt, size_t biasAt) {
@@ -113,6 +114,27 @@ Value packedHeads(NodeContext &node, Value packed, int64_t index) {
   return node.reshape(node.slice(packed, 3, index, 1), {shape[0], shape[1], shape[2], shape[4]});
 }
 
+LogicalResult refuseCache(NodeContext &node) {
+  return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
+}
+
+// Queries, keys and values that lie together, or keys and values that do; false where they lie apart.
+bool readPacked(NodeContext &node, AttentionCall &call, Value query, Value key, Value value) {
+  const Dims shape(nn::shapeOf(query)), keys(key ? nn::shapeOf(key) : ArrayRef<int64_t>());
+  if (!key && !value && shape.size() == 5 && shape[3] == 3) {
+    call.query = packedHeads(node, query, 0);
+    call.key = packedHeads(node, query, 1);
+    call.value = packedHeads(node, query, 2);
+    return true;
+  }
+  if (!key || value || shape.size() != 3 || keys.size() != 5 || keys[3] != 2)
+    return false;
+  call.query = splitHeads(node, query, keys[2]);
+  call.key = packedHeads(node, key, 0);
+  call.value = packedHeads(node, key, 1);
+  return true;
+}
+
 LogicalResult multiHeadAttention(NodeContext &node) {
   Value query = node.input(0);
   if (!query)
@@ -121,41 +143,33 @@ LogicalResult multiHeadAttention(NodeContext &node) {
   for (size_t i = 6; i < node.inputCount(); ++i)
     cached |= node.has(i);
   if (cached)
-    return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
+    return refuseCache(node);
   Value key = node.has(1) ? node.input(1) : Value(), value = node.has(2) ? node.input(2) : Value();
   if ((node.has(1) && !key) || (node.has(2) && !value))
     return failure();
   AttentionCall call;
-  const Dims shape(nn::shapeOf(query)), keys(key ? nn::shapeOf(key) : ArrayRef<int64_t>());
-  if (!key && !value && shape.size() == 5 && shape[3] == 3) {
-    call.query = packedHeads(node, query, 0);
-    call.key = packedHeads(node, query, 1);
-    call.value = packedHeads(node, query, 2);
-  } else if (key && !value && shape.size() == 3 && keys.size() == 5 && keys[3] == 2) {
-    call.query = splitHeads(node, query, keys[2]);
-    call.key = packedHeads(node, key, 0);
-    call.value = packedHeads(node, key, 1);
-  } else if (!key || !value || shape.size() != 3) {
+  if (readPacked(node, call, query, key, value)) {
+    if (node.has(3))
+      return node.fail("a bias of packed queries, keys and values is not supported");
+    return attend(node, call, 4, 5);
+  }
+  const Dims shape(nn::shapeOf(query));
+  if (!key || !value || shape.size() != 3)
     return node.fail("its queries of shape {} and keys of shape {} are in none of the forms that it has",
-                     dimsText(shape), dimsText(keys));
+                     dimsText(shape), dimsText(key ? Dims(nn::shapeOf(key)) : Dims()));
+  if (nn::shapeOf(value).empty())
+    return node.fail("its value must be a tensor of positions");
+  const int64_t heads = node.attributes.integer("num_heads", 0);
+  const int64_t width = shape.back(), valueWidth = nn::shapeOf(value).back();
+  if (node.has(3)) { // one bias for the three projections
+    Value bias = node.input(3);
+    query = node.add(query, columns(node, bias, 0, width));
+    key = node.add(key, columns(node, bias, width, width));
+    value = node.add(value, columns(node, bias, 2 * width, valueWidth));
   }
-  if (call.query && node.has(3))
-    return node.fail("a bias of packed queries, keys and values is not supported");
-  if (!call.query) {
-    if (nn::shapeOf(value).empty())
-      return node.fail("its value must be a tensor of positions");
-    const int64_t heads = node.attributes.integer("num_heads", 0);
-    const int64_t width = shape.back(), valueWidth = nn::shapeOf(value).back();
-    if (node.has(3)) { // one bias for the three projections
-      Value bias = node.input(3);
-      query = node.add(query, columns(node, bias, 0, width));
-      key = node.add(key, columns(node, bias, width, width));
-      value = node.add(value, columns(node, bias, 2 * width, valueWidth));
-    }
-    call.query = splitHeads(node, query, heads);
-    call.key = splitHeads(node, key, heads);
-    call.value = splitHeads(node, value, heads);
-  }
+  call.query = splitHeads(node, query, heads);
+  call.key = splitHeads(node, key, heads);
+  call.value = splitHeads(node, value, heads);
   return attend(node, call, 4, 5);
 }
 
@@ -165,7 +179,7 @@ LogicalResult attentionOfInput(NodeContext &node) {
   if (!input || !weights || (node.has(2) && !bias))
     return failure();
   if (node.has(4) || node.has(6) || node.wantsOutput(1))
-    return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
+    return refuseCache(node);
   if (node.attributes.integer("do_rotary", 0))
     return node.fail("do_rotary is not supported");
   if (nn::shapeOf(input).size() != 3 || nn::shapeOf(weights).size() != 2)
@@ -201,7 +215,8 @@ LogicalResult relativePositionBias(NodeContext &node) {
     return node.fail("its table must have the shape [buckets, heads], and its lengths must be positive");
   const int64_t buckets = both ? shape[0] / 2 : shape[0], single = buckets / 2;
   if (single < 1 || furthest <= single || furthest > kLargest)
-    return node.fail("{} buckets do not reach a distance of {}", shape[0], furthest);
+    return node.fail("its max_distance of {} must be more than the {} distances that have a bucket each", furthest,
+                     single);
   Type integer = node.builder.getI64Type(), real = node.builder.getF32Type();
   Value ahead = node.sub(node.iota({(*queries)[0], (*keys)[0]}, integer, 1, 0, 1),
                          node.iota({(*queries)[0], (*keys)[0]}, integer, 0, 0, 1));
@@ -269,8 +284,6 @@ LogicalResult groupQueryAttention(NodeContext &node) {
     if (!call.query || !call.key)
       return failure();
   }
-  double scale = node.attributes.real("scale", 0);
-  call.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(nn::shapeOf(call.query).back()));
   call.softCap = node.attributes.real("softcap", 0);
   call.minDistance = kCausal;
   int64_t window = node.attributes.integer("local_window_size", -1);
@@ -280,7 +293,7 @@ LogicalResult groupQueryAttention(NodeContext &node) {
     if (node.wantsOutput(1 + i) &&
         failed(node.result(1 + i, node.transpose(i == 0 ? call.key : call.value, {0, 2, 1, 3}))))
       return failure();
-  return node.result(mergeHeads(node, attentionOf(node, call), 3));
+  return attend(node, call, kNone, kNone);
 }
 
 } // namespace

@@ -363,7 +363,9 @@ LogicalResult embedLayerNorm(NodeContext &node) {
   inputs.resize(9, nullptr);
   const NodeAttributes rows; // axis 0
   Value words = converted(node, "Gather", {inputs[2], inputs[0]}, rows), table = node.input(3);
-  if (!words || !table || nn::shapeOf(words).size() != 3 || nn::shapeOf(table).size() != 2)
+  if (!words || !table)
+    return failure();
+  if (nn::shapeOf(words).size() != 3 || nn::shapeOf(table).size() != 2)
     return node.fail("its ids must have two dimensions and its tables two");
   const int64_t batch = nn::shapeOf(words)[0], sequence = nn::shapeOf(words)[1];
   if (!inputs[8] && nn::shapeOf(table).front() < sequence)

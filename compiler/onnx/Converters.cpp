@@ -26,8 +26,9 @@ mlir::Value converted(NodeContext &node, const std::string &op, std::vector<Node
                       const NodeAttributes &attributes) {
   NodeContext inner = node.with(std::move(inputs), attributes, node.file.opset());
   if (failed(Converters::table().find("", op)(inner))) {
-    if (inner.failed())
-      (void)node.failAs(inner);
+    if (!inner.failed())
+      (void)inner.fail("its inputs or attributes have a form that is not supported");
+    (void)node.failAs(inner);
     return {};
   }
   NodeValue result = std::move(inner.takeResults().front());

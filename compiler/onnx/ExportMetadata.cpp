@@ -159,18 +159,25 @@ VariableNames::VariableNames(const ::onnx::ModelProto &model) : byPyTorch(model.
                                         [](const auto &node) { return node.name().starts_with("/"); });
 }
 
+/// "_v_31", "model.Constant_3", "const_0", "17": what exporters and optimizers name themselves.
+static bool isMadeName(const std::string &name) {
+  if (name.starts_with("onnx::") || name.starts_with("/") || name.starts_with("ortshared_"))
+    return true;
+  auto isNumber = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::string_view whole = name, last = whole.substr(whole.find_last_of('.') + 1);
+  for (std::string_view start : {"_v_", "const_", "Constant_"})
+    if (last.starts_with(start) && isNumber(last.substr(start.size())))
+      return true;
+  return isNumber(whole);
+}
+
 bool VariableNames::contains(const std::string &initializer) const {
   if (initializer.find("ReadVariableOp") != std::string::npos)
     return true;
-  // What exporters and optimizers name themselves: "onnx::Mul_12", "/layer/Constant_output_0", "_v_31", "const_3",
-  // "17".
-  for (const char *start : {"onnx::", "/", "_", "const", "ortshared"})
-    if (initializer.starts_with(start))
-      return false;
-  const bool made = initializer.find("Constant") != std::string::npos ||
-                    initializer.find_first_not_of("0123456789") == std::string::npos;
   // torch.export names its values by a word and a number: of its files only a module's variable, with a dot, is told.
-  return byPyTorch && !made && (byOlderExporter || initializer.find('.') != std::string::npos);
+  return byPyTorch && !isMadeName(initializer) && (byOlderExporter || initializer.find('.') != std::string::npos);
 }
 
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {

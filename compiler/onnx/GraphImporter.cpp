@@ -3,7 +3,6 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/RecognizeConstants.h"
-#include "compiler/onnx/SafeNumbers.h"
 #include "compiler/onnx/ValueEvidence.h"
 
 #include <filesystem>
@@ -121,6 +120,14 @@ void GraphImporter::importInitializers(const ::onnx::GraphProto &graph, Scope &s
     problems.push_back("the model has sparse initializers, which are not supported: export it with dense weights");
 }
 
+// A single number that hides what it is put in place of, in a mask: whatever its name, nothing trains that.
+static bool hides(const TensorSource &source) {
+  if (source.elements != 1 || !source.generator.kind.empty())
+    return false;
+  Result<HostTensor> value = readTensor(source);
+  return value.ok() && value->realAt(0) <= nn::kVeryNegative;
+}
+
 // An argument of the function; created when the first node needs it, so that what nobody uses never appears.
 Value GraphImporter::argumentFor(TensorSource source) {
   for (const Candidate &candidate : stored)
@@ -130,7 +137,7 @@ Value GraphImporter::argumentFor(TensorSource source) {
   BlockArgument argument = function.getBody().front().addArgument(type, locationOf(source.name));
   Origin origin = origins.contains(source.name) ? origins[source.name] : Origin();
   std::vector<Alias> aliases = moduleNames.contains(source.name) ? moduleNames[source.name] : std::vector<Alias>();
-  const bool isVariable = origins.empty() && variableNames.contains(source.name);
+  const bool isVariable = origins.empty() && variableNames.contains(source.name) && !hides(source);
   stored.push_back({.source = std::move(source),
                     .origin = std::move(origin),
                     .argument = argument,
@@ -184,15 +191,6 @@ NodeValue GraphImporter::packedValue(const TensorSource &source) {
     return nn::castTo(builder, numbers, whole);
   };
   return value;
-}
-
-// A single number that hides what it is put in place of, in a mask: whatever its name, nothing trains that.
-static bool hides(const TensorSource &source) {
-  constexpr double kHides = -1e4;
-  if (source.elements != 1 || !source.generator.kind.empty())
-    return false;
-  Result<HostTensor> value = readTensor(source);
-  return value.ok() && value->realAt(0) <= kHides;
 }
 
 NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode) {
@@ -366,30 +364,6 @@ void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttrib
   (this->*import)(node, attributes, inputs, scope, frame);
 }
 
-// In a branch that data choose: what would give no number while the other one is taken is a safe number then.
-void GraphImporter::makeHarmless(const ::onnx::NodeProto &node, Value taken, std::vector<NodeValue *> &inputs,
-                                 std::deque<NodeValue> &harmless) {
-  auto hasZero = [](const HostTensor &known) {
-    for (int64_t i = 0; i < known.stored(); ++i)
-      if (known.realAt(i) == 0)
-        return true;
-    return false;
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::optional<double> safe = safeNumber(node.op_type(), i);
-    if (!safe || !inputs[i] || (inputs[i]->known && !hasZero(*inputs[i]->known)))
-      continue;
-    NodeValue value = partOf(*inputs[i]);
-    if (!value.value)
-      continue;
-    value.known.reset();
-    value.value = nn::SelectOp::create(builder, locationOf(nodeName(node)), taken, value.value,
-                                       nn::scalarLike(builder, value.value, *safe));
-    harmless.push_back(std::move(value));
-    inputs[i] = &harmless.back();
-  }
-}
-
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                             std::vector<NodeValue *> inputs, Scope &scope, const Frame &frame) {
   std::string domain = domainOf(node);
@@ -413,9 +387,9 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
     return store(node, scope, std::move(results));
   }
   auto opset = frame.opsets.find(domain);
-  std::deque<NodeValue> harmless;
+  std::deque<NodeValue> guarded;
   if (frame.taken && domain.empty())
-    makeHarmless(node, frame.taken, inputs, harmless);
+    guardInputs(node, frame.taken, inputs, guarded);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
   Block &body = function.getBody().front();
@@ -450,7 +424,7 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   store(node, scope, std::move(results));
 }
 
-//===-- functions and conditions --------------------------------------------------------------------------------===//
+//===-- functions --------------------------------------------------------------------------------===//
 
 void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &called,
                                const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope,
@@ -464,7 +438,9 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
   if (calledNodes > kCalledNodes) {
     if (calledNodes - called.node_size() <= kCalledNodes)
       problems.push_back(
-          fmt::format("{}: functions that call each other become more than {} nodes", nodeText(node), kCalledNodes));
+          fmt::format("{}: functions that call each other become more than {} nodes: export the model with functions "
+                      "inlined, or fewer of its layers",
+                      nodeText(node), kCalledNodes));
     return giveUp(node, scope);
   }
   NodeAttributes &call = keptAttributes.emplace_back(attributes);
@@ -486,100 +462,6 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
     results[static_cast<size_t>(i)] = result ? *result : NodeValue();
     results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
   }
-  store(node, scope, std::move(results));
-}
-
-static bool areSame(const HostTensor &a, const HostTensor &b) {
-  if (a.type() != b.type() || a.dims() != b.dims() || a.stored() != b.stored())
-    return false;
-  for (int64_t i = 0; i < a.stored(); ++i)
-    if (a.real() ? a.realAt(i) != b.realAt(i) : a.intAt(i) != b.intAt(i))
-      return false;
-  return true;
-}
-
-// Both branches, and of their results those of the one that the data choose. What the other one computes must not
-// become a number that is none, for its gradient would then be none: what it takes is harmless there (convert()).
-void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, Value condition,
-                                 Scope &scope, const Frame &frame) {
-  Location location = locationOf(nodeName(node));
-  Value taken = nn::reshapeTo(builder, nn::castTo(builder, condition, builder.getI1Type()), {});
-  std::vector<NodeValue> results[2];
-  for (size_t i : {0, 1}) {
-    const auto *branch = attributes.find(i == 0 ? "then_branch" : "else_branch");
-    if (!branch || !branch->has_g() || branch->g().output_size() != node.output_size()) {
-      problems.push_back(fmt::format("{}: a branch of it is missing, or has other outputs than it", nodeText(node)));
-      return giveUp(node, scope);
-    }
-    Frame within = frame;
-    within.taken = i == 0 ? taken : nn::NotOp::create(builder, location, taken).getResult();
-    if (frame.taken)
-      within.taken = nn::AndOp::create(builder, location, frame.taken, within.taken);
-    for (NodeValue &result : importBody(branch->g(), {}, scope, within))
-      results[i].push_back(result.isSequence || result.selection ? std::move(result) : partOf(std::move(result)));
-  }
-  std::vector<NodeValue> chosen;
-  for (auto [yes, no] : llvm::zip(results[0], results[1])) {
-    NodeValue &result = chosen.emplace_back();
-    result.poisoned = yes.poisoned || no.poisoned;
-    result.isGuess = yes.isGuess || no.isGuess;
-    if (result.poisoned)
-      continue;
-    if (yes.known && no.known && areSame(*yes.known, *no.known)) {
-      result = std::move(yes);
-      continue;
-    }
-    const char *wrong = yes.selection || no.selection     ? "give what a mask selects"
-                        : yes.isSequence || no.isSequence ? "give sequences"
-                        : !yes.value || !no.value || yes.value.getType() != no.value.getType()
-                            ? "do not give tensors of one shape and type"
-                            : nullptr;
-    if (wrong) {
-      problems.push_back(
-          fmt::format("{}: its condition depends on the model's data, and its branches {}", nodeText(node), wrong));
-      return giveUp(node, scope);
-    }
-    result.value = nn::SelectOp::create(builder, location, taken, yes.value, no.value);
-  }
-  store(node, scope, std::move(chosen));
-}
-
-// Whether a value is computed from parameters or inputs, and not from positions and constants alone.
-static bool isOfArguments(Value value) {
-  SmallVector<Value> work{value};
-  DenseSet<Value> seen;
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    Operation *op = next.getDefiningOp();
-    if (!op)
-      return true;
-    work.append(op->operand_begin(), op->operand_end());
-  }
-  return false;
-}
-
-// Only the branch that is taken is imported where that follows from shapes and constants.
-void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
-                                    const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
-  const HostTensor *taken = inputs.size() == 1 && inputs[0] && inputs[0]->known ? &*inputs[0]->known : nullptr;
-  NodeValue condition =
-      inputs.size() == 1 && inputs[0] && (!taken || inputs[0]->symbolic) ? partOf(*inputs[0]) : NodeValue();
-  if (condition.value && llvm::cast<ShapedType>(condition.value.getType()).getNumElements() == 1 &&
-      (!taken || isOfArguments(condition.value)))
-    return chooseBranch(node, attributes, condition.value, scope, frame);
-  if (!taken || taken->elements() != 1) {
-    problems.push_back(fmt::format("{}: its condition is not one number", nodeText(node)));
-    return giveUp(node, scope);
-  }
-  const auto *branch = attributes.find(taken->intAt(0) ? "then_branch" : "else_branch");
-  if (!branch || !branch->has_g()) {
-    problems.push_back(fmt::format("{}: its branch is missing", nodeText(node)));
-    return giveUp(node, scope);
-  }
-  std::vector<NodeValue> results = importBody(branch->g(), {}, scope, frame);
-  results.resize(static_cast<size_t>(node.output_size()));
   store(node, scope, std::move(results));
 }
 

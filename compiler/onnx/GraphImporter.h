@@ -67,8 +67,8 @@ private:
                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, mlir::Value condition,
                     Scope &scope, const Frame &frame);
-  void makeHarmless(const ::onnx::NodeProto &node, mlir::Value taken, std::vector<NodeValue *> &inputs,
-                    std::deque<NodeValue> &harmless);
+  void guardInputs(const ::onnx::NodeProto &node, mlir::Value taken, std::vector<NodeValue *> &inputs,
+                   std::deque<NodeValue> &guarded);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,

@@ -41,8 +41,8 @@ private:
   void applyPatterns(const std::vector<Candidate> &candidates);
   std::vector<std::string> notAsked(const std::vector<Candidate> &candidates, const std::vector<bool> &among) const;
   void warnSinusoids(const std::vector<std::string> &names);
-  void warnNumbers(const std::vector<std::string> &names);
-  void warnMergedStatistics(const std::vector<Candidate> &candidates);
+  void warnNamedScalars(const std::vector<std::string> &names);
+  void warnMergedStatistics(const std::vector<std::string> &names);
   void warnFolded(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
@@ -158,7 +158,7 @@ void Importer::warnSinusoids(const std::vector<std::string> &names) {
 }
 
 // Single numbers that only their names tell from those in the model's code.
-void Importer::warnNumbers(const std::vector<std::string> &names) {
+void Importer::warnNamedScalars(const std::vector<std::string> &names) {
   if (!names.empty())
     result.warnings.push_back(fmt::format(
         "{} {} single {} with {} of the model's own: trained. The file does not say which of these are parameters; "
@@ -168,15 +168,11 @@ void Importer::warnNumbers(const std::vector<std::string> &names) {
 }
 
 // Weights that an exporter stored as one tensor with a statistic of the same values, as those of a fresh normalization.
-void Importer::warnMergedStatistics(const std::vector<Candidate> &candidates) {
-  std::vector<std::string> names;
-  for (const Candidate &candidate : candidates)
-    if (candidate.isMerged)
-      names.push_back(fmt::format("'{}'", candidate.source.name));
+void Importer::warnMergedStatistics(const std::vector<std::string> &names) {
   if (!names.empty())
     result.warnings.push_back(fmt::format(
         "{} {} a weight and a statistic of one normalization: not trained. The exporter stored tensors of equal values "
-        "once: export the model with other values in its weights, as after some steps of training, or with dynamo=True",
+        "once: export the model with dynamo=True, or with other values in its weights, as after some steps of training",
         listOf(names), names.size() == 1 ? "is both" : "are both"));
 }
 
@@ -227,10 +223,13 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   weight = trainable = decided.trainable;
   applyPatterns(candidates);
   for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code
-    weight[i] = weight[i] && (trainable[i] || !decided.numbers[i]);
+    weight[i] = weight[i] && (trainable[i] || !decided.namedScalars[i]);
   warnSinusoids(notAsked(candidates, decided.sinusoids));
-  warnNumbers(notAsked(candidates, decided.numbers));
-  warnMergedStatistics(candidates);
+  warnNamedScalars(notAsked(candidates, decided.namedScalars));
+  std::vector<bool> merged;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    merged.push_back(candidates[i].isMerged && !trainable[i]);
+  warnMergedStatistics(notAsked(candidates, merged));
   warnFolded(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));

@@ -127,7 +127,7 @@ public:
   NodeContext with(std::vector<NodeValue *> others, const NodeAttributes &otherwise) const {
     return with(std::move(others), otherwise, opset);
   }
-  /// And of another operator set.
+  /// The same, as a node of operator set `version`.
   NodeContext with(std::vector<NodeValue *> others, const NodeAttributes &otherwise, int64_t version) const {
     return {builder, location, node, otherwise, version, std::move(others), file, problems};
   }

@@ -23,7 +23,7 @@ class Evidence {
 public:
   Evidence(func::FuncOp function, const std::vector<Candidate> &candidates)
       : function(function), candidates(candidates), values(candidates.size()), read(candidates.size()),
-        number(candidates.size()) {
+        namedScalar(candidates.size()) {
     for (size_t i = 0; i < candidates.size(); ++i)
       indexOf[candidates[i].argument] = i;
     findReaching();
@@ -31,7 +31,7 @@ public:
   }
   bool trainable(size_t index);
   bool isPositionTable(size_t index);
-  bool isNumber(size_t index) const { return number[index]; }
+  bool isNamedScalar(size_t index) const { return namedScalar[index]; }
 
 private:
   void findReaching();
@@ -48,7 +48,7 @@ private:
   bool usedAsTable(size_t index);
   bool isWeightOf(size_t index, OpOperand &use);
   bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
-  bool isNamedNumber(size_t index, OpOperand &use);
+  bool isTrainedScalar(size_t index, OpOperand &use);
   bool combines(size_t index, OpOperand &use, Nature others);
   bool isScoreBias(size_t index, Operation *op);
   bool isGridOfPoints(size_t index);
@@ -59,7 +59,7 @@ private:
   const std::vector<Candidate> &candidates;
   std::vector<std::optional<HostTensor>> values;
   std::vector<bool> read;
-  std::vector<bool> number; ///< single ones that were taken for weights for their names
+  std::vector<bool> namedScalar; ///< single numbers that were taken for weights for their names
   DenseMap<Value, size_t> indexOf;
   DenseMap<Value, Nature> natures;
   DenseSet<Value> reaching; ///< values that a float output depends on differentiably
@@ -215,22 +215,26 @@ bool isSingleWeight(OpOperand &use) {
          });
 }
 
-// Whether an operation only keeps a number from zero, before its root, its logarithm, or a division by it.
+// Whether an operation only keeps a number from zero, before a root of it, its logarithm, or a division by it.
 bool isSafeguard(Operation *op) {
   auto isKept = [&](OpOperand &use) {
-    return isa<nn::SqrtOp, nn::RsqrtOp, nn::ReciprocalOp, nn::LogOp>(use.getOwner()) ||
-           (isa<nn::DivOp>(use.getOwner()) && use.getOperandNumber() == 1) ||
-           (isa<nn::PowOp>(use.getOwner()) && use.getOperandNumber() == 0);
+    Operation *user = use.getOwner();
+    if (isa<nn::PowOp>(user)) { // a root, or a division
+      auto exponent = nn::splatValue(user->getOperand(1));
+      return use.getOperandNumber() == 0 && exponent && (*exponent < 0 || *exponent != std::floor(*exponent));
+    }
+    return isa<nn::SqrtOp, nn::RsqrtOp, nn::ReciprocalOp, nn::LogOp>(user) ||
+           (isa<nn::DivOp>(user) && use.getOperandNumber() == 1);
   };
   return isa<nn::AddOp, nn::MaximumOp>(op) && llvm::all_of(op->getResult(0).getUses(), isKept);
 }
 
-// Whether a single number that its name alone tells is used as one that is trained.
-bool Evidence::isNamedNumber(size_t index, OpOperand &use) {
-  constexpr double kHides = 1e4; // in masks
+// Whether a single number that its name alone tells from those of the code is used as one that is trained.
+bool Evidence::isTrainedScalar(size_t index, OpOperand &use) {
+  constexpr double kSafeguard = 1e-2; // at most
   Operation *op = use.getOwner();
   const HostTensor *value = valuesOf(index);
-  return candidates[index].isVariable && !isSafeguard(op) && value && std::abs(value->realAt(0)) < kHides &&
+  return candidates[index].isVariable && value && !(std::abs(value->realAt(0)) <= kSafeguard && isSafeguard(op)) &&
          (!isa<nn::PowOp>(op) || use.getOperandNumber() == 1);
 }
 
@@ -240,7 +244,7 @@ bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
   if (others != Nature::data)
     return false;
   const bool alone = candidates[index].source.elements == 1 && !(op->getNumOperands() == 2 && isSingleWeight(use));
-  if (alone && !isNamedNumber(index, use))
+  if (alone && !isTrainedScalar(index, use))
     return false;
   if (isa<nn::AddOp, nn::SubOp>(op) && isScoreBias(index, op))
     return false;
@@ -250,7 +254,7 @@ bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
     return false;
   const bool isWeight = isa<nn::AddOp, nn::SubOp, nn::MulOp, nn::DivOp, nn::ConcatOp, nn::SelectOp>(op) ||
                         (alone && isa<nn::PowOp, nn::MaximumOp, nn::MinimumOp>(op));
-  number[index] = number[index] || (alone && isWeight);
+  namedScalar[index] = namedScalar[index] || (alone && isWeight);
   return isWeight;
 }
 
@@ -382,7 +386,7 @@ Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &can
     bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
     trained.trainable.push_back((weight && !table) || candidates[i].isRunning);
     trained.sinusoids.push_back(table);
-    trained.numbers.push_back(weight && evidence.isNumber(i));
+    trained.namedScalars.push_back(weight && evidence.isNamedScalar(i));
   }
   return trained;
 }

@@ -26,7 +26,7 @@ struct Candidate {
 struct Trained {
   std::vector<bool> trainable;
   std::vector<bool> sinusoids; ///< a parameter to all appearances, but of sines and cosines of positions: not trained
-  std::vector<bool> numbers;   ///< single ones that are trained as their names are of variables
+  std::vector<bool> namedScalars; ///< single ones that are trained as their names are of variables
 };
 
 /// A float tensor is trained, if a float output depends on it differentiably and the exporter calls it a parameter or,

@@ -11,7 +11,6 @@ using namespace mt::nn;
 
 namespace mt::passes {
 namespace {
-constexpr double kVeryNegative = -1e4;
 constexpr double kLimit = IndexEvaluator::kExact; ///< constants are read as doubles: from here on they may be rounded
 constexpr int64_t kDeepest = 200; ///< operations above one another that are looked through
 
@@ -151,7 +150,8 @@ ExpressionRef IndexEvaluator::concatElement(ConcatOp op, Indices indices) const 
   return nullptr;
 }
 
-/// A whole number that every number of a type is near: sums and differences of two such numbers are exact in it.
+/// Whether a number is whole and so small that x + number and x - number of whole x are exact in the type wherever they
+/// come near such a number again.
 static bool isSmallIn(Type element, double number) {
   auto real = dyn_cast<FloatType>(element);
   return number == std::floor(number) &&
@@ -189,61 +189,76 @@ bool IndexEvaluator::isWholeLoad(Value tensor, const Indices &indices) const {
   return !nn::isReal(tensor) && element(tensor, indices)->kind == Expression::load;
 }
 
+/// tensor == bound, or !=, of x + number, x - number or number - x: x == bound - number, and so on, as wrapping
+/// integers do it, too. Null where it is none of these.
+ExpressionRef IndexEvaluator::comparedSum(Operation *op, const Indices &indices, StringRef predicate,
+                                          double bound) const {
+  Value sum = op->getResult(0);
+  const Type own = getElementTypeOrSelf(sum.getType());
+  for (unsigned i : {0, 1}) {
+    Value number = op->getOperand(i), other = op->getOperand(1 - i);
+    Indices at = broadcastIndices(other, indices, shapeOf(sum));
+    auto value = splatValue(number);
+    if (!value || !isSmallIn(own, *value) || !isSmallIn(own, bound) || own.isInteger(1) ||
+        !(bound == 0 || isWholeLoad(other, at)))
+      continue;
+    const double shifted = isa<AddOp>(op) ? bound - *value : i == 0 ? *value - bound : bound + *value;
+    return compared(other, at, predicate, wrapped(own, shifted));
+  }
+  return nullptr;
+}
+
+/// Whether an additive mask, whose elements are zero or very negative, equals a bound that is not; or, for the bound
+/// zero, whether the sum of one and of whole numbers does: where both are zero, if these are zeros and ones, as
+/// IndexExpression.h takes them to be. Null where the tensor is neither.
+ExpressionRef IndexEvaluator::comparedMask(Value tensor, const Indices &indices, double bound) const {
+  double outer = std::exchange(scale, 1);
+  llvm::scope_exit restore([&] { scale = outer; });
+  if (ExpressionRef seen = visible(tensor, indices))
+    return bound == 0 ? seen : truth(false);
+  auto sum = bound == 0 ? tensor.getDefiningOp<AddOp>() : AddOp();
+  for (unsigned i = 0; sum && i < 2; ++i) {
+    Value mask = sum->getOperand(i), other = sum->getOperand(1 - i);
+    Indices at = broadcastIndices(other, indices, shapeOf(tensor));
+    ExpressionRef seen =
+        isWholeLoad(other, at) ? visible(mask, broadcastIndices(mask, indices, shapeOf(tensor))) : nullptr;
+    if (ExpressionRef none = seen ? compared(other, at, "eq", 0) : nullptr)
+      return both(seen, none);
+  }
+  return nullptr;
+}
+
 /// Whether an element compares with a number as `predicate` says; null where that cannot be told. Looked through is
-/// what keeps the answer: choices, whole numbers as reals, differences from a number, additive masks, which are zero or
-/// very negative, and of zero the sum of one and whole numbers, which then both are.
+/// what keeps the answer: views, choices, casts, and sums.
 ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, StringRef predicate, double bound) const {
-  if (budget-- <= 0 || depth >= kDeepest || !std::isfinite(bound))
+  if (budget-- <= 0 || depth >= kDeepest || std::isnan(bound))
     return nullptr;
   ++depth;
   llvm::scope_exit restore([&] { --depth; });
   if (auto inner = moved(tensor, indices))
     return compared(inner->first, inner->second, predicate, bound);
-  const bool isReal = nn::isReal(tensor);
+  const bool isReal = nn::isReal(tensor), equates = predicate == "eq" || predicate == "ne";
   if (auto value = splatValue(tensor)) {
     const bool exact = isReal ? !std::isnan(*value) : std::max(std::abs(*value), std::abs(bound)) < kLimit;
     return exact ? truth(holds(predicate, (*value > bound) - (*value < bound))) : nullptr;
   }
-  auto at = [&](Value operand) { return broadcastIndices(operand, indices, shapeOf(tensor)); };
   Operation *op = tensor.getDefiningOp();
-  const Type own = getElementTypeOrSelf(tensor.getType());
   if (auto select = dyn_cast_or_null<SelectOp>(op)) {
+    auto at = [&](Value operand) { return broadcastIndices(operand, indices, shapeOf(tensor)); };
     ExpressionRef yes = compared(select.getLhs(), at(select.getLhs()), predicate, bound),
                   no = yes ? compared(select.getRhs(), at(select.getRhs()), predicate, bound) : nullptr;
     if (no)
       return choose(asBoolean(element(select.getCondition(), at(select.getCondition()))), yes, no);
   }
-  if (auto cast = dyn_cast_or_null<CastOp>(op)) {
-    const Type from = getElementTypeOrSelf(cast.getOperand().getType());
-    if (isKept(from, own, bound))
+  if (auto cast = dyn_cast_or_null<CastOp>(op))
+    if (isKept(getElementTypeOrSelf(cast.getOperand().getType()), getElementTypeOrSelf(tensor.getType()), bound))
       return compared(cast.getOperand(), indices, predicate, bound);
-  }
-  const bool equates = predicate == "eq" || predicate == "ne";
   if (isa_and_nonnull<AddOp, SubOp>(op) && equates)
-    for (unsigned i : {0, 1}) {
-      Value number = op->getOperand(i), other = op->getOperand(1 - i);
-      auto value = splatValue(number);
-      if (!value || !isSmallIn(own, *value) || !isSmallIn(own, bound) || own.isInteger(1) ||
-          !(bound == 0 || isWholeLoad(other, at(other))))
-        continue;
-      const double shifted = isa<AddOp>(op) ? bound - *value : i == 0 ? *value - bound : bound + *value;
-      return compared(other, at(other), predicate, wrapped(own, shifted));
-    }
-  if (equates && bound > kVeryNegative && isReal) {
-    double outer = std::exchange(scale, 1);
-    ExpressionRef seen = visible(tensor, indices);
-    for (unsigned i = 0; !seen && bound == 0 && isa_and_nonnull<AddOp>(op) && i < 2; ++i) {
-      Value mask = op->getOperand(i), other = op->getOperand(1 - i);
-      if (isWholeLoad(other, at(other)))
-        seen = visible(mask, at(mask));
-      ExpressionRef none = seen ? compared(other, at(other), "eq", 0) : nullptr;
-      seen = none ? both(seen, none) : nullptr;
-    }
-    scale = outer;
-    seen = seen && bound != 0 ? truth(false) : seen;
-    if (seen)
-      return predicate == "ne" ? negate(seen) : seen;
-  }
+    if (ExpressionRef found = comparedSum(op, indices, predicate, bound))
+      return found;
+  if (equates && bound > kVeryNegative && isReal)
+    if (ExpressionRef found = comparedMask(tensor, indices, bound))
+      return predicate == "ne" ? negate(found) : found;
   if (bound != std::floor(bound) || std::abs(bound) >= kLimit)
     return nullptr;
   return compare(predicate, element(tensor, indices), number(constantAffine(static_cast<int64_t>(bound))));

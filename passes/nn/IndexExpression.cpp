@@ -45,7 +45,7 @@ bool isNumberOf(Type real, double number) {
   llvm::APFloat value(number);
   bool loses = false;
   (void)value.convert(cast<FloatType>(real).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
-  return !loses && value.isFinite();
+  return std::isinf(number) || (!loses && value.isFinite());
 }
 
 StringRef mirrored(StringRef predicate) {
@@ -166,7 +166,8 @@ static bool isSame(const ExpressionRef &a, const ExpressionRef &b, int &steps) {
 
 constexpr size_t kMostParts = 16; ///< of which each is compared with each
 
-/// What a conjunction or disjunction joins, of whose negation the other is made; at most so many and one.
+/// What a conjunction or a disjunction joins: of `a and (b and c)` these three, and of `not (a or b)`, as a
+/// conjunction, `not a` and `not b`. No more than kMostParts + 1 of them are listed.
 void IndexEvaluator::partsOf(Expression::Kind kind, const ExpressionRef &e, bool negated, Parts &parts) const {
   if (parts.size() > kMostParts)
     return;

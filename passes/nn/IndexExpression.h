@@ -94,6 +94,8 @@ private:
   bool isExact(const Expression &e, mlir::Type element) const;
   ExpressionRef lookedInto(mlir::Value tensor, const Indices &indices) const;
   bool isWholeLoad(mlir::Value tensor, const Indices &indices) const;
+  ExpressionRef comparedSum(mlir::Operation *op, const Indices &indices, llvm::StringRef predicate, double bound) const;
+  ExpressionRef comparedMask(mlir::Value tensor, const Indices &indices, double bound) const;
   ExpressionRef compared(mlir::Value tensor, const Indices &indices, llvm::StringRef predicate, double bound) const;
   ExpressionRef concatElement(nn::ConcatOp op, Indices indices) const;
   ExpressionRef arithmetic(mlir::Operation *op, const Indices &indices) const;

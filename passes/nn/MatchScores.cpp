@@ -7,8 +7,6 @@ using namespace mt::nn;
 
 namespace mt::passes {
 namespace {
-constexpr double kVeryNegative = -1e4;
-
 bool hasRank(ArrayRef<int64_t> shape) { return shape.size() >= 3 && shape.size() <= 6; }
 
 /// Casts between float types, views that split or merge heads, and the guard that exporters put after a softmax:

@@ -882,48 +882,103 @@ TEST_F(Operators, TheTakenBranchIsInlined) {
   expect({"nn.relu"});
 }
 
-/// If on data; its branches compute these of x.
-Imported chosen(std::initializer_list<std::string> operators, bool secondOutput = false) {
+/// If on data, with branches of a node each.
+struct Choice {
   TestModel model;
-  model.input("x", kFloat, {"b", "8"}).output("y");
-  model.scalar("bound", 1);
-  model.node("ReduceMax", {"x"}, {"most"});
-  model.node("Greater", {"most", "bound"}, {"high"});
-  auto &choice = model.node("If", {"high"}, {"y"});
-  const char *const sides[] = {"then_branch", "else_branch"};
-  for (size_t i = 0; i < operators.size(); ++i) {
-    auto *attribute = choice.add_attribute();
-    attribute->set_name(sides[i]);
+  Choice() {
+    model.model.set_producer_name("pytorch");
+    model.input("x", kFloat, {"b", "8"}).output("y");
+    model.scalar("bound", 1);
+    model.node("ReduceMax", {"x"}, {"most"}).set_name("/net/Max");
+    model.node("Greater", {"most", "bound"}, {"high"});
+    model.node("If", {"high"}, {"y"});
+  }
+  ::onnx::NodeProto &branch(const char *side, const std::string &op, std::initializer_list<std::string> inputs = {"x"},
+                            int outputs = 1) {
+    auto *attribute = model.graph().mutable_node(2)->add_attribute();
+    attribute->set_name(side);
     attribute->set_type(::onnx::AttributeProto::GRAPH);
     auto *node = attribute->mutable_g()->add_node();
-    node->set_op_type(*(operators.begin() + i));
-    node->add_input("x");
-    node->add_output(std::string(sides[i]) + "_out");
-    for (int k = 0; k <= (secondOutput ? 1 : 0); ++k)
+    node->set_op_type(op);
+    for (const std::string &input : inputs)
+      node->add_input(input);
+    node->add_output(std::string(side) + "_out");
+    for (int k = 0; k < outputs; ++k)
       attribute->mutable_g()->add_output()->set_name(node->output(0));
+    return *node;
   }
-  return import(model);
+};
+
+/// Its branches compute these of x.
+Imported chosen(const std::string &yes, const std::string &no, int outputs = 1) {
+  Choice choice;
+  choice.branch("then_branch", yes, {"x"}, outputs);
+  if (!no.empty())
+    choice.branch("else_branch", no, {"x"}, outputs);
+  return import(choice.model);
+}
+
+size_t countOf(const Imported &result, const std::string &text) {
+  size_t count = 0;
+  for (size_t at = result.text.find(text); at != std::string::npos; at = result.text.find(text, at + 1))
+    ++count;
+  return count;
 }
 
 // Both are computed, of harmless numbers where the other one is taken.
 TEST_F(Operators, DataChooseBetweenBranches) {
-  Imported result = chosen({"Log", "Tanh"});
+  Imported result = chosen("Log", "Tanh");
   for (const char *snippet : {"nn.log", "nn.tanh"})
     EXPECT_TRUE(result.has(snippet)) << result.everything();
-  size_t selects = 0;
-  for (size_t at = result.text.find("nn.select"); at != std::string::npos; at = result.text.find("nn.select", at + 1))
-    ++selects;
-  EXPECT_EQ(selects, 2U) << result.everything();
-  EXPECT_TRUE(chosen({"Log", "ReduceSum"}).complains({"'n_y' (If)", "do not give tensors of one shape and type"}));
-  EXPECT_TRUE(chosen({"Log", "Frobnicate"}).complains({"(Frobnicate)", "not supported"}));
-  EXPECT_TRUE(chosen({"Log"}).complains({"'n_y' (If)", "a branch of it is missing"}));
-  EXPECT_TRUE(chosen({"Log", "Tanh"}, true).complains({"'n_y' (If)", "has other outputs than it"}));
-  EXPECT_TRUE(chosen({"NonZero", "NonZero"}).complains({"'n_y' (If)", "give what a mask selects"}));
-  EXPECT_TRUE(chosen({"SplitToSequence", "SplitToSequence"}).complains({"'n_y' (If)", "its branches give sequences"}));
+  EXPECT_EQ(countOf(result, "nn.select"), 2U) << result.everything();
+  EXPECT_TRUE(chosen("Log", "ReduceSum").complains({"'n_y' (If)", "do not give tensors of one shape and type"}));
+  EXPECT_TRUE(chosen("Log", "Frobnicate").complains({"(Frobnicate)", "not supported"}));
+  EXPECT_TRUE(chosen("Log", "").complains({"'n_y' (If)", "a branch of it is missing"}));
+  EXPECT_TRUE(chosen("Log", "Tanh", 2).complains({"'n_y' (If)", "has other outputs than it"}));
+  EXPECT_TRUE(chosen("NonZero", "NonZero").complains({"'n_y' (If)", "give what a mask selects"}));
+  EXPECT_TRUE(chosen("SplitToSequence", "SplitToSequence").complains({"'n_y' (If)", "its branches give sequences"}));
   TestModel wide;
   wide.input("x", kFloat, {"b", "8"}).output("y");
   wide.node("If", {"x"}, {"y"});
   EXPECT_TRUE(import(wide).complains({"'n_y' (If)", "its condition is not one number"}));
+}
+
+// What guards a branch does not go by a parameter's first value, and parameters of equal values stay two.
+TEST_F(Operators, DataChooseBetweenParameters) {
+  Choice roots;
+  roots.model.scalar("net.p", 0.5F);
+  roots.branch("then_branch", "Pow", {"x", "net.p"});
+  roots.branch("else_branch", "Tanh");
+  EXPECT_EQ(countOf(import(roots.model), "nn.select"), 3U)
+      << import(roots.model).everything(); // base, exponent, result
+  Choice twins;
+  twins.model.weights("one", {2, 8}, std::vector<float>(16, 1));
+  twins.model.weights("two", {2, 8}, std::vector<float>(16, 1));
+  twins.branch("then_branch", "Mul", {"x", "one"});
+  twins.branch("else_branch", "Mul", {"x", "two"});
+  EXPECT_EQ(import(twins.model).trained().size(), 2U) << import(twins.model).everything();
+  Choice vectors;
+  vectors.model.weights("one", {8}, std::vector<float>(8, 1));
+  vectors.model.weights("two", {8}, std::vector<float>(8, 1));
+  vectors.model.graph().mutable_node(2)->set_output(0, "gain");
+  vectors.model.node("Mul", {"x", "gain"}, {"y"});
+  vectors.branch("then_branch", "Identity", {"one"});
+  vectors.branch("else_branch", "Identity", {"two"});
+  EXPECT_EQ(import(vectors.model).trained().size(), 2U) << import(vectors.model).everything();
+}
+
+TEST_F(Operators, BranchesMoveNoStatistics) {
+  Choice choice;
+  for (const char *name : {"gain", "bias", "mean", "variance"})
+    choice.model.weights(name, {8});
+  setInt(choice.branch("then_branch", "BatchNormalization", {"x", "gain", "bias", "mean", "variance"}), "training_mode",
+         1);
+  auto *branch = choice.model.graph().mutable_node(2)->mutable_attribute(0)->mutable_g()->mutable_node(0);
+  branch->add_output("moved_mean");
+  branch->add_output("moved_variance");
+  choice.branch("else_branch", "Tanh");
+  EXPECT_TRUE(import(choice.model).complains({"(BatchNormalization)", "moves running statistics in a branch"}))
+      << import(choice.model).everything();
 }
 
 // A parameter's first value does not decide for all steps.

@@ -359,6 +359,9 @@ TEST(Parameters, SingleNumbersByName) {
   for (const char *name : {"_v_31", "const_3", "ortshared_1_0_1_0_token_5", "17", "net.Constant_3"})
     EXPECT_EQ(import(singleNumbers("pytorch", "/net/MatMul", name, "/net/Constant_output_0")).trained(), Names{"w"})
         << name;
+  for (const char *name : {"_scale", "constraint.alpha", "net.layers.3", "ConstantScale.p"})
+    EXPECT_EQ(import(singleNumbers("pytorch", "/net/MatMul", name, "/net/Constant_output_0")).trained().size(), 2U)
+        << name;
   Imported keras = import(singleNumbers("tf2onnx", "net/MatMul", "net/attention/Mul/ReadVariableOp:0", "net/add/y:0"));
   EXPECT_EQ(keras.trained(), (Names{"net/attention/Mul/ReadVariableOp:0", "w"})) << keras.everything();
   Imported other = import(singleNumbers("", "MatMul_0", "net.alpha", "net.beta"));
@@ -392,6 +395,13 @@ TEST(Parameters, SingleNumbersByUse) {
     m.node("Sqrt", {"some"}, {"y"});
   };
   EXPECT_EQ(withNumber(1e-5F, guard).trained(), Names{"w"});
+  EXPECT_EQ(withNumber(0.5F, guard).trained(), (Names{"net.p", "w"})) << "too large for a guard";
+  auto shift = [](TestModel &m) {
+    m.scalar("onnx::Pow_2", 2);
+    m.node("Add", {"a", "net.p"}, {"some"});
+    m.node("Pow", {"some", "onnx::Pow_2"}, {"y"});
+  };
+  EXPECT_EQ(withNumber(1e-5F, shift).trained(), (Names{"net.p", "w"}));
   auto masked = [](TestModel &m) {
     m.node("Greater", {"x", "a"}, {"seen"});
     m.node("Where", {"seen", "a", "net.p"}, {"y"});

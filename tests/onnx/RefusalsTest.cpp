@@ -477,7 +477,7 @@ TEST(Refusals, FusedProducts) {
          m.weights("w2", {48, 4});
          setText(m.node("FusedGemm", {"rows", "w2"}, {"y"}, kOrt), "activation", "Swish");
        },
-       {"'n_y' (com.microsoft.FusedGemm)", "its activation 'Swish' is not known"}},
+       {"'n_y' (com.microsoft.FusedGemm)", "its activation 'Swish' is not known; those that are: Clip Elu"}},
       {[](Model &m) {
          m.weights("w", {8, 3});
          m.node("FusedGemm", {"x", "w"}, {"y"}, kOrt);
@@ -605,6 +605,11 @@ TEST(Refusals, FusedAttention) {
          setInt(m.node("MultiHeadAttention", {"x", "x", "x", "short"}, {"y"}, kOrt), "num_heads", 2);
        },
        {"'n_y' (com.microsoft.MultiHeadAttention)", "has columns 0 to 20, and needs those from 16 to 24"}},
+      {[](Model &m) { // keys of other heads than the queries have
+         m.weights("keys", {2, 6, 3, 2, 4});
+         setInt(m.node("MultiHeadAttention", {"x", "keys"}, {"y"}, kOrt), "num_heads", 3);
+       },
+       {"'n_y' (com.microsoft.MultiHeadAttention)", "does not have 3 heads"}},
       {[](Model &m) {
          m.weights("packed", {2, 6, 2, 3, 4});
          m.weights("bias", {24});
@@ -622,7 +627,8 @@ TEST(Refusals, FusedAttention) {
          known(m, "six", {6});
          setInt(m.node("RelativePositionBias", {"table", "six", "six"}, {"y"}, kOrt), "max_distance", 4);
        },
-       {"'n_y' (com.microsoft.RelativePositionBias)", "8 buckets do not reach a distance of 4"}},
+       {"'n_y' (com.microsoft.RelativePositionBias)",
+        "its max_distance of 4 must be more than the 4 distances that have a bucket each"}},
   });
 }
 

@@ -53,8 +53,9 @@ MORE = {
        for name, width, attributes, more in (
            ("plain", 24, {}, []), ("causal", 24, dict(unidirectional=1), [([24], -1.0, 1.0)]),
            ("widths", 20, dict(qkv_hidden_sizes=[8, 8, 4], scale=0.3), [([20], -1.0, 1.0)]),
-           ("mask", 24, {}, [None, ([3, 5], 1, 3)]), ("lengths", 24, {}, [([24], -1.0, 1.0), ([3], 1, 5)]),
-           ("ends", 24, {}, [([24], -1.0, 1.0), ([4, 5, 3, 1, 0, 2],)]), ("bias", 24, {}, [None, ([3, 5, 5], 1, 2), None, ([1, 2, 5, 5], -1.0, 1.0)]))},
+           ("mask", 24, {}, [None, ([[1, 1, 0, 2, 1], [0, -1, 3, 1, 1], [1, 0, 0, 0, 0]],)]), ("lengths", 24, {}, [([24], -1.0, 1.0), ([3], 1, 5)]),
+           ("ends", 24, {}, [([24], -1.0, 1.0), ([4, 5, 3, 1, 0, 2],)]), ("bias", 24, {}, [None, ([[[int((b + q + k) % 3 > 0) for k in range(5)] for q in range(5)] for b in range(3)],), None,
+                                ([1, 2, 5, 5], -1.0, 1.0)]))},
     "multihead_packed": ("MultiHeadAttention", dict(num_heads=2), [([2, 5, 2, 3, 4], -1.0, 1.0)]),
     "multihead_packed_keys": ("MultiHeadAttention", dict(num_heads=2, scale=0.4), [([2, 5, 8], -1.0, 1.0), ([2, 6, 2, 2, 4], -1.0, 1.0)]),
     "multihead_lengths": ("MultiHeadAttention", dict(num_heads=2), [([2, 5, 8], -1.0, 1.0), ([2, 6, 8], -1.0, 1.0), ([2, 6, 4], -1.0, 1.0),

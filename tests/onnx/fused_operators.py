@@ -43,7 +43,7 @@ def attend(q, k, v, mask, bias, causal, scale):
         elif mask.shape == (2 * batch,):
             seen = ((places < mask[:batch, None]) & (places >= mask[batch:, None]))[:, None]
         else:
-            seen = (mask != 0).reshape(batch, -1, k.shape[1])
+            seen = (mask > 0).reshape(batch, -1, k.shape[1])
         scores = np.where(seen[:, None], scores, -np.inf)
     if causal:
         scores = np.where(places <= np.arange(q.shape[1])[:, None], scores, -np.inf)

@@ -341,7 +341,11 @@ private:
                           : added(std::max<int64_t>(0, depth - 1));
     if (flip(30))
       mask = binary<AddOp>(mask, castTo(along(flip(70) ? pad : ids, kKey), f32()));
-    double bound = flip(40) ? -1 : flip(90) ? 0 : flip(50) ? 1 : -1e9;
+    double bound = flip(10)   ? -std::numeric_limits<double>::infinity()
+                   : flip(40) ? -1
+                   : flip(90) ? 0
+                   : flip(50) ? 1
+                              : -1e9;
     return compared(mask, splatOf({}, f32(), bound), kPredicates[pick(0, 7)]);
   }
   Value atom() {

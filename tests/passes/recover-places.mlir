@@ -1,5 +1,5 @@
 // Biases that depend on the difference of places in windows and pictures, segments of windows, windows with gaps, factors of
-// heads: nothing is left that has a number for every query and key.
+// heads: nothing is left that has a number for every query and key. What is put where it is.
 // RUN: mtc-opt %s --split-input-file --mt-recover-ops --canonicalize --cse | FileCheck %s
 
 // Swin: a table looked up at numbers that lie in the file, row after row. Its line is the table.
@@ -157,4 +157,60 @@ func.func @brokenGaps(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: tens
   %bias = nn.reshape %mask : (tensor<8x8xf32>) -> tensor<1x1x8x8xf32>
   %0, %l = nn.attention %q, %k, %v, %bias {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
   return %0 : tensor<2x8x4x4xf32>
+}
+
+// -----
+
+// Every element put where it is; not so backwards, further on, by row, or where it is added.
+// CHECK-LABEL: func.func @put_where_it_is
+// CHECK-NOT: nn.scatter_elements
+// CHECK: return %arg1
+func.func @put_where_it_is(%data: tensor<4x6xf32>, %new: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %at = nn.iota {dimension = 1 : i64} : () -> tensor<4x6xi64>
+  %put = nn.scatter_elements %data, %at, %new {axis = 1 : i64} : (tensor<4x6xf32>, tensor<4x6xi64>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %put : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @put_backwards
+// CHECK: nn.scatter_elements
+func.func @put_backwards(%data: tensor<4x6xf32>, %new: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %at = nn.iota {dimension = 1 : i64, start = 5.0 : f64, step = -1.0 : f64} : () -> tensor<4x6xi64>
+  %put = nn.scatter_elements %data, %at, %new {axis = 1 : i64} : (tensor<4x6xf32>, tensor<4x6xi64>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %put : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @put_further_on
+// CHECK: nn.scatter_elements
+func.func @put_further_on(%data: tensor<4x6xf32>, %new: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %one = nn.constant dense<1> : tensor<i64>
+  %six = nn.constant dense<6> : tensor<i64>
+  %places = nn.iota {dimension = 1 : i64} : () -> tensor<4x6xi64>
+  %next = nn.add %places, %one : (tensor<4x6xi64>, tensor<i64>) -> tensor<4x6xi64>
+  %at = nn.mod %next, %six : (tensor<4x6xi64>, tensor<i64>) -> tensor<4x6xi64>
+  %put = nn.scatter_elements %data, %at, %new {axis = 1 : i64} : (tensor<4x6xf32>, tensor<4x6xi64>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %put : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @put_by_row
+// CHECK: nn.scatter_elements
+func.func @put_by_row(%data: tensor<4x6xf32>, %new: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %at = nn.iota {dimension = 0 : i64} : () -> tensor<4x6xi64>
+  %put = nn.scatter_elements %data, %at, %new {axis = 1 : i64} : (tensor<4x6xf32>, tensor<4x6xi64>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %put : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @put_and_added
+// CHECK: nn.scatter_elements
+func.func @put_and_added(%data: tensor<4x6xf32>, %new: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %at = nn.iota {dimension = 1 : i64} : () -> tensor<4x6xi64>
+  %put = nn.scatter_elements %data, %at, %new {axis = 1 : i64, kind = "add"} : (tensor<4x6xf32>, tensor<4x6xi64>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %put : tensor<4x6xf32>
 }
