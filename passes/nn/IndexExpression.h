@@ -45,6 +45,8 @@ bool holds(llvm::StringRef predicate, int64_t difference);
 class IndexEvaluator {
 public:
   static constexpr int64_t kExact = int64_t{1} << 53; ///< no number beyond is reasoned about
+  static constexpr double kLimit = kExact;            ///< constants, read as doubles, may be rounded from here on
+  static constexpr int64_t kDeepest = 200;            ///< operations above one another that are looked through
 
   /// `extents` are the sizes of the coordinates.
   explicit IndexEvaluator(llvm::ArrayRef<int64_t> extents) : extents(extents) {}
