@@ -206,10 +206,7 @@ LogicalResult scatterRows(NodeContext &node, const Selection &indices, const Sel
         {maskAlong(node, indices, indices.dim, at), front, node.constant(HostTensor::integers(none))});
     others[0].value = node.concat({data, node.slice(data, *axis, 0, 1)}, *axis);
   }
-  NodeContext plain = node.with({&others[0], &others[1], &others[2]}, node.attributes);
-  if (failed(Converters::table().find("", node.node.op_type())(plain)))
-    return node.failAs(plain);
-  Value result = plain.takeResults()[0].value;
+  Value result = converted(node, node.node.op_type(), {&others[0], &others[1], &others[2]}, node.attributes);
   return node.result(kind == "add" ? result : node.slice(result, *axis, 0, shape[along]));
 }
 

@@ -128,6 +128,11 @@ static bool hides(const TensorSource &source) {
   return value.ok() && value->realAt(0) <= nn::kVeryNegative;
 }
 
+// Whether nothing but its name says what a tensor is, and that says a variable of the model's.
+bool GraphImporter::isVariable(const TensorSource &source) const {
+  return origins.empty() && variableNames.contains(source.name) && !hides(source);
+}
+
 // An argument of the function; created when the first node needs it, so that what nobody uses never appears.
 Value GraphImporter::argumentFor(TensorSource source) {
   for (const Candidate &candidate : stored)
@@ -137,12 +142,12 @@ Value GraphImporter::argumentFor(TensorSource source) {
   BlockArgument argument = function.getBody().front().addArgument(type, locationOf(source.name));
   Origin origin = origins.contains(source.name) ? origins[source.name] : Origin();
   std::vector<Alias> aliases = moduleNames.contains(source.name) ? moduleNames[source.name] : std::vector<Alias>();
-  const bool isVariable = origins.empty() && variableNames.contains(source.name) && !hides(source);
+  const bool named = isVariable(source);
   stored.push_back({.source = std::move(source),
                     .origin = std::move(origin),
                     .argument = argument,
                     .aliases = std::move(aliases),
-                    .isVariable = isVariable});
+                    .isVariable = named});
   return argument;
 }
 
@@ -210,7 +215,7 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
   bool real = isFloat(source->type), parameter = false;
   if (auto at = origins.find(name); at != origins.end())
     parameter = real && at->second.kind == Origin::Kind::parameter;
-  parameter |= real && !isConstantNode && origins.empty() && variableNames.contains(name) && !hides(*source);
+  parameter |= real && !isConstantNode && isVariable(*source);
   bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
                       : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
   // Where the export tells its parameters, any other single number is part of a formula: a scale, an epsilon.
@@ -424,7 +429,7 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   store(node, scope, std::move(results));
 }
 
-//===-- functions --------------------------------------------------------------------------------===//
+//===-- functions ------------------------------------------------------------------------------------------------===//
 
 void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &called,
                                const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope,

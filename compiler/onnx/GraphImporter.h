@@ -99,6 +99,7 @@ private:
   NodeValue storedInteger(TensorSource source);
   StoredNumbers numbersOf(const TensorSource &source);
   NodeValue packedValue(const TensorSource &source);
+  bool isVariable(const TensorSource &source) const;
   mlir::Value argumentFor(TensorSource source);
   mlir::Location locationOf(const std::string &name);
   const ::onnx::FunctionProto *functionOf(const ::onnx::NodeProto &node) const;

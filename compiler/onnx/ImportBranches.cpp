@@ -109,9 +109,9 @@ void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttrib
 // Only the branch that is taken is imported where that follows from shapes and constants.
 void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
-  const HostTensor *taken = inputs.size() == 1 && inputs[0] && inputs[0]->known ? &*inputs[0]->known : nullptr;
-  NodeValue condition =
-      inputs.size() == 1 && inputs[0] && (!taken || inputs[0]->symbolic) ? partOf(*inputs[0]) : NodeValue();
+  const NodeValue *given = inputs.size() == 1 ? inputs[0] : nullptr;
+  const HostTensor *taken = given && given->known ? &*given->known : nullptr;
+  NodeValue condition = given && (!taken || given->symbolic) ? partOf(*given) : NodeValue();
   if (condition.value && llvm::cast<ShapedType>(condition.value.getType()).getNumElements() == 1 &&
       (!taken || isOfArguments(condition.value)))
     return chooseBranch(node, attributes, condition.value, scope, frame);

@@ -184,9 +184,10 @@ void IndexEvaluator::partsOf(Expression::Kind kind, const ExpressionRef &e, bool
 /// matters, with fewer parts.
 ExpressionRef IndexEvaluator::given(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &others) const {
   const bool all = kind == Expression::conjunction;
+  const Expression::Kind dual = all ? Expression::disjunction : Expression::conjunction;
   Parts known, alternatives;
   partsOf(kind, others, false, known);
-  partsOf(all ? Expression::disjunction : Expression::conjunction, a, false, alternatives);
+  partsOf(dual, a, false, alternatives);
   if (known.size() > kMostParts || alternatives.size() > kMostParts)
     return a;
   ExpressionRef left = truth(!all);
@@ -200,32 +201,28 @@ ExpressionRef IndexEvaluator::given(Expression::Kind kind, const ExpressionRef &
     if (is(other))
       fewer = true;
     else
-      left = left->isConstant(!all) ? one : join(all ? Expression::disjunction : Expression::conjunction, left, one);
+      left = left->isConstant(!all) ? one : join(dual, left, one);
   }
   return fewer ? left : a;
 }
 
-ExpressionRef IndexEvaluator::both(ExpressionRef a, ExpressionRef b) const {
-  if (a->isConstant(0) || b->isConstant(1) || a == b)
+/// Both of two expressions (conjunction) or either (disjunction), without what one of them says of the other.
+ExpressionRef IndexEvaluator::simplified(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &b) const {
+  const bool all = kind == Expression::conjunction;
+  if (a->isConstant(!all) || b->isConstant(all) || a == b)
     return a;
-  if (b->isConstant(0) || a->isConstant(1))
+  if (b->isConstant(!all) || a->isConstant(all))
     return b;
-  ExpressionRef rest = given(Expression::conjunction, a, b);
-  if (rest != a)
-    return both(rest, b);
-  rest = given(Expression::conjunction, b, a);
-  return rest != b ? both(a, rest) : join(Expression::conjunction, a, b);
+  if (ExpressionRef rest = given(kind, a, b); rest != a)
+    return simplified(kind, rest, b);
+  ExpressionRef rest = given(kind, b, a);
+  return rest != b ? simplified(kind, a, rest) : join(kind, a, b);
+}
+ExpressionRef IndexEvaluator::both(ExpressionRef a, ExpressionRef b) const {
+  return simplified(Expression::conjunction, a, b);
 }
 ExpressionRef IndexEvaluator::either(ExpressionRef a, ExpressionRef b) const {
-  if (a->isConstant(1) || b->isConstant(0) || a == b)
-    return a;
-  if (b->isConstant(1) || a->isConstant(0))
-    return b;
-  ExpressionRef rest = given(Expression::disjunction, a, b);
-  if (rest != a)
-    return either(rest, b);
-  rest = given(Expression::disjunction, b, a);
-  return rest != b ? either(a, rest) : join(Expression::disjunction, a, b);
+  return simplified(Expression::disjunction, a, b);
 }
 ExpressionRef IndexEvaluator::choose(ExpressionRef condition, ExpressionRef yes, ExpressionRef no) const {
   return either(both(condition, yes), both(negate(condition), no));

@@ -89,6 +89,7 @@ private:
   ExpressionRef join(Expression::Kind kind, ExpressionRef a, ExpressionRef b) const;
   using Parts = llvm::SmallVector<ExpressionRef, 4>;
   void partsOf(Expression::Kind kind, const ExpressionRef &e, bool negated, Parts &parts) const;
+  ExpressionRef simplified(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &b) const;
   ExpressionRef given(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &others) const;
   ExpressionRef choose(ExpressionRef condition, ExpressionRef yes, ExpressionRef no) const;
   ExpressionRef compare(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;

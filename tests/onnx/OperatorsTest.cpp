@@ -882,15 +882,15 @@ TEST_F(Operators, TheTakenBranchIsInlined) {
   expect({"nn.relu"});
 }
 
-/// If on data, with branches of a node each.
+/// If on data, or on another value that is above the bound, with branches of a node each.
 struct Choice {
   TestModel model;
-  Choice() {
+  explicit Choice(const std::string &compared = "most") {
     model.model.set_producer_name("pytorch");
     model.input("x", kFloat, {"b", "8"}).output("y");
     model.scalar("bound", 1);
     model.node("ReduceMax", {"x"}, {"most"}).set_name("/net/Max");
-    model.node("Greater", {"most", "bound"}, {"high"});
+    model.node("Greater", {compared, "bound"}, {"high"});
     model.node("If", {"high"}, {"y"});
   }
   ::onnx::NodeProto &branch(const char *side, const std::string &op, std::initializer_list<std::string> inputs = {"x"},
@@ -983,25 +983,12 @@ TEST_F(Operators, BranchesMoveNoStatistics) {
 
 // A parameter's first value does not decide for all steps.
 TEST_F(Operators, ATrainedNumberChooses) {
-  TestModel model;
-  model.model.set_producer_name("pytorch");
-  model.input("x", kFloat, {"b", "8"}).output("y");
-  model.scalar("net.p", 0.5F);
-  model.scalar("bound", 0);
-  model.node("Mul", {"x", "net.p"}, {"a"}).set_name("/net/Mul");
-  model.node("Greater", {"net.p", "bound"}, {"high"});
-  auto &choice = model.node("If", {"high"}, {"y"});
-  for (const char *side : {"then_branch", "else_branch"}) {
-    auto *attribute = choice.add_attribute();
-    attribute->set_name(side);
-    attribute->set_type(::onnx::AttributeProto::GRAPH);
-    auto *node = attribute->mutable_g()->add_node();
-    node->set_op_type(side[0] == 't' ? "Relu" : "Tanh");
-    node->add_input("a");
-    node->add_output(side);
-    attribute->mutable_g()->add_output()->set_name(side);
-  }
-  Imported result = import(model);
+  Choice choice("net.p");
+  choice.model.scalar("net.p", 0.5F);
+  choice.model.node("Mul", {"x", "net.p"}, {"a"});
+  choice.branch("then_branch", "Relu", {"a"});
+  choice.branch("else_branch", "Tanh", {"a"});
+  Imported result = import(choice.model);
   EXPECT_TRUE(result.has("nn.relu") && result.has("nn.tanh")) << result.everything();
 }
 
