@@ -221,8 +221,10 @@ __device__ __forceinline__ void load(const Read<C> (&reads)[Count], C (&out)[Cou
     }
     C scattered[kOctet]; // in memory, so that `out` need not be
     bool some = read.in.data && !read.places.exact && !read.places.none();
-    if (some)
-      loadScattered(read, scattered);
+    if (some) {
+      const Read<C> copy = read; // so that only this one is in memory, and not all of `reads`, always
+      loadScattered(copy, scattered);
+    }
 #pragma unroll
     for (int i = 0; i < kOctet; ++i)
       out[n][i] = some ? scattered[i] : read.otherwise;

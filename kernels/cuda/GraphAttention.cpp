@@ -181,8 +181,14 @@ struct GraphAttention {
     return launch.accumulates(operand.dquery) || launch.accumulates(operand.dkey) || launch.accumulates(operand.dvalue);
   }
 
+  /// The graph takes addresses of whole packs.
+  static bool isAligned(const Launch &launch) {
+    return std::ranges::all_of(
+        launch.operands, [](void *operand) { return reinterpret_cast<uintptr_t>(operand) % kGraphAlignment == 0; });
+  }
+
   Status operator()(const Launch &launch) const {
-    if (isAdding(launch))
+    if (isAdding(launch) || !isAligned(launch))
       return adding(launch);
     Scratch scratch(launch.operands.back());
     Buffers in = {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -85,9 +87,24 @@ private:
   uint64_t begun = 0; ///< bytes; this and `failure` are guarded by the mutex
   Status failure;
 
+  /// `populate`, which a machine whose memory grows on demand may refuse until it has grown.
+  static bool take(std::span<std::byte> piece) {
+    constexpr int kTries = 100;
+    constexpr std::chrono::milliseconds kBetween(100);
+    for (int tries = 1; !populate(piece); ++tries) {
+      const int error = errno;
+      if ((error != ENOMEM && error != EAGAIN) || !isMachineMemoryTrusted() || tries == kTries) {
+        errno = error;
+        return false;
+      }
+      std::this_thread::sleep_for(kBetween);
+    }
+    return true;
+  }
+
   void work() {
     while (std::optional<std::span<std::byte>> piece = next())
-      if (!populate(*piece)) {
+      if (!take(*piece)) {
         int error = errno;
         stop(fail("space \"{}\": its {} cannot be had: {}; {}", name, formatExactSize(memory.size()),
                   std::strerror(error), kRemedy));

@@ -72,6 +72,7 @@ void limitByGroup(MachineMemory &memory, const std::string &folder, const std::s
 
 static std::atomic<bool> trusted = false;
 void trustMachineMemory() { trusted = true; }
+bool isMachineMemoryTrusted() { return trusted; }
 
 MachineMemory sharedBy(MachineMemory memory, uint32_t processes) {
   if (processes > 1 && memory.available != std::numeric_limits<uint64_t>::max()) {

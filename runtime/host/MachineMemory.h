@@ -28,6 +28,7 @@ MachineMemory sharedBy(MachineMemory memory, uint32_t processes);
 /// From here on machineMemory() sets no bound: for machines whose memory grows on demand, of which the kernel says
 /// little at first. What cannot be had still fails where it is taken.
 void trustMachineMemory();
+bool isMachineMemoryTrusted();
 
 /// The same from other roots of /proc and /sys/fs/cgroup, for tests. Without any readable file: unlimited.
 MachineMemory machineMemory(const std::string &proc, const std::string &cgroups);

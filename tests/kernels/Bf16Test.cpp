@@ -52,6 +52,8 @@ TEST(Bf16, Matmul) {
 /// A product's rows have the same bits however many there are - but for a few, which libraries multiply otherwise -
 /// and so a micro-batch's have them; also those of units that the processor has for bf16.
 TEST(Bf16, RowsDoNotDependOnHowManyThereAre) {
+  if (kBackend != Backend::cpu)
+    GTEST_SKIP() << "a GPU's library chooses its product by the number of rows";
   for (const auto &[depth, columns] : {std::pair<int64_t, int64_t>(768, 400), {1030, 96}, {37, 45}, {3072, 768}})
     for (bool right : {false, true})
       for (DType result : kBoth) {

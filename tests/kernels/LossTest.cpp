@@ -271,10 +271,12 @@ TEST(Loss, ChunksAgree) {
                2, 0, 8);
   };
   Outcome whole = withChunk(0), parts = withChunk(16);
-  EXPECT_EQ(whole.outputs[0], parts.outputs[0]);
-  for (size_t i = 1; i < 3; ++i)
+  if (kBackend == Backend::cpu) { // a GPU's library multiplies fewer rows in another order
+    EXPECT_EQ(whole.outputs[0], parts.outputs[0]);
+  }
+  for (size_t i = 0; i < 3; ++i)
     for (size_t j = 0; j < whole.outputs[i].size(); ++j)
-      ASSERT_NEAR(whole.outputs[i][j], parts.outputs[i][j], 1e-6);
+      ASSERT_NEAR(whole.outputs[i][j], parts.outputs[i][j], i == 0 ? 1e-5 : 1e-6);
 }
 
 TEST(Loss, LabelOutOfRange) {

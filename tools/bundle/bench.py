@@ -43,6 +43,7 @@ KERNEL_THREADS = THREADS if THREADS <= 2 else THREADS - max(1, THREADS // 8)  # 
 SECONDS = float(os.environ.get("MT_BENCH_SECONDS", 460))  # of a call
 HOST_GIB = int(os.environ.get("MT_HOST_GIB") or 0)
 HOST_MEMORY = ["--host-memory", f"{HOST_GIB}GiB"] if HOST_GIB else []  # of plans, where the host says less than it gives
+BRIEF = ["--brief"] if os.environ.get("MT_PROBE_BRIEF") else []  # the machine's rates in seconds, without its kernel calls
 LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without which none is begun
 LARGEST = 400                            # at most
 WARMUP = 2                               # steps
@@ -111,7 +112,7 @@ class DeviceMemory:
         return None if mib is None else mib << 20
 
     def watch(self):
-        while not self.stop.wait(2):
+        while not self.stop.wait(5):  # seldom: nvidia-smi takes locks of the driver
             self.seen.append(self.used())
 
 
@@ -185,7 +186,7 @@ class Bench:
     # --- measurements: what they find, as a dictionary ------------------------------------------------------------------
     def probe(self, seconds):
         file, log = self.out / "probed.json", self.out / "probe.log"
-        run([HERE / "bin/mtrun", "probe", "--device", "cuda", "--threads", KERNEL_THREADS, "-o", file], seconds, log)
+        run([HERE / "bin/mtrun", "probe", "--device", "cuda", "--threads", KERNEL_THREADS, "-o", file, *HOST_MEMORY, *BRIEF], seconds, log)
         said = next((line for line in log.read_text().splitlines() if "GFLOP/s" in line), "")
         found = json.loads(file.read_text())
         found.pop("calls", None)
@@ -255,7 +256,7 @@ class Bench:
         """How near each kernel call comes to what the GPU could do with it, without the model's weights: the shortest way to what is slow."""
         plan, planned = self.plan(size, batch, seconds, "")
         file = self.out / f"{name}.txt"
-        run([HERE / "bin/mtrun", "probe", plan, "--roofline", "--device", "cuda", "--threads", KERNEL_THREADS, "-o", file], seconds, self.out / f"{name}.log")
+        run([HERE / "bin/mtrun", "probe", plan, "--roofline", "--device", "cuda", "--threads", KERNEL_THREADS, "-o", file, *HOST_MEMORY], seconds, self.out / f"{name}.log")
         head, *rows, said = file.read_text().splitlines()
         return {"rates": head, "roofline": rows[:1 + CALLS], "said": said, "target": planned["target"]}
 
@@ -278,7 +279,7 @@ class Bench:
                  "trace": self.trace, "traceclip": functools.partial(self.trace, variant="clip"),
                  "graphs": functools.partial(self.train, arguments=("--cuda-graphs",)),
                  "allcores": functools.partial(self.train, arguments=("--threads", THREADS))}
-        yield "probe", 150, self.probe
+        yield "probe", 30 if BRIEF else 150, self.probe
         has_torch = importlib.util.find_spec("torch") is not None
         if not has_torch:
             print("fsdp2-*: skipped: this python3 has no torch")

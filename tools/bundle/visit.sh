@@ -6,11 +6,12 @@
 #
 #   visit.sh [RESULTS.tar.gz]      exit 0: done; 1: something failed; 3: not done yet, call it again
 #
-# RESULTS.tar.gz: results.tar.gz beside this script unless told. Three variables: MT_VISIT_SECONDS of a call, 500 unless told;
-# MT_VISIT_PARTS, a file of other parts than those below; MT_HOST_GIB, what bench.sh takes the host's memory for.
+# RESULTS.tar.gz: results.tar.gz beside this script unless told. Four variables: MT_VISIT_SECONDS of a call, 500 unless told;
+# MT_VISIT_PARTS, a file of other parts than those below; MT_HOST_GIB, what bench.sh takes the host's memory for;
+# MT_PROBE_BRIEF=1, for a visit of minutes: the probe measures the machine's rates alone.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-case ${1:-} in -*) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
+case ${1:-} in -*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
 file=${1:-$here/results.tar.gz}
 results=$here/results
 end=$(($(date +%s) + ${MT_VISIT_SECONDS:-500}))
@@ -51,6 +52,14 @@ facts() {
   say system uname -srm
   say processors sh -c 'nproc; grep -m 1 "model name" /proc/cpuinfo; cat /sys/fs/cgroup/cpu.max'
   say "memory, MiB" awk '/MemTotal|MemAvailable|SwapTotal|Hugepagesize/ { print $1, int($2 / 1024) }' /proc/meminfo
+  say "memory as it is used: GiB, and seconds for the last one" timeout 20 python3 -c "
+import mmap, time
+for gib in range(1, 17):
+    began = time.monotonic()
+    taken = mmap.mmap(-1, 1 << 30)
+    for at in range(0, 1 << 30, 4096): taken[at] = 1
+    globals()[f'kept{gib}'] = taken
+    if gib in (1, 2, 4, 8, 16): print(gib, round(time.monotonic() - began, 2), open('/proc/meminfo').read().split('MemAvailable:')[1].split()[0], 'KiB available', flush=True)"
   say "memory limit of the control group" cat /sys/fs/cgroup/memory.max
   say "locked memory limit, KiB" sh -c 'ulimit -l'
   say disk df -m "$here"

@@ -96,6 +96,7 @@ private:
   std::byte *address(const plan::Span &span) const { return spaces[span.space].data() + span.offset; }
   double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
   std::vector<plan::Space> spacesOf(const Gpu &gpu, std::span<const plan::Space> wanted) const;
+  void *largestSpace(const Gpu &gpu) const;
   Status checkMemory(std::span<const plan::Space> wanted);
   Status letCopyToEachOther();
   void abortNetworks();
@@ -306,6 +307,15 @@ Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const 
   return lendScratch(options.scratch, *pool, scratch);
 }
 
+/// Where the largest of a GPU's spaces begins; null: it has none.
+void *CudaDevice::largestSpace(const Gpu &gpu) const {
+  const SpaceMemory *largest = nullptr;
+  for (size_t i = 0; i < spaces.size(); ++i)
+    if (!spaces[i].isHost() && &gpus[owners[i]] == &gpu && (!largest || spaces[i].bytes() > largest->bytes()))
+      largest = &spaces[i];
+  return largest ? largest->data() : nullptr;
+}
+
 Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
   Prepared made{.host = {}, .gpu = {}, .times = {code, stream}};
   Gpu &of = *lanes[stream].of;
@@ -313,11 +323,8 @@ Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, co
   if (GpuStream *gpu = lanes[stream].gpu.get()) {
     MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *of.driver, of.kernels, of.network.get()));
     MT_TRY(gpu->reserveCalls(code.calls.size(), options.measureCalls));
-    for (size_t i = 0; i < spaces.size(); ++i)
-      if (!spaces[i].isHost() && spaces[i].data() && &gpus[owners[i]] == &of) {
-        MT_TRY(made.gpu->preload(*of.driver, of.side, spaces[i].data()).within(fmt::format("template \"{}\"", code.name)));
-        break;
-      }
+    if (void *place = largestSpace(of)) // a capture looks whether what is cleared and copied there lies in it
+      MT_TRY(made.gpu->preload(*of.driver, of.side, place).within(fmt::format("template \"{}\"", code.name)));
   } else {
     MT_ASSIGN(made.host, HostTemplate::prepare(code, functions, hostKernels));
   }
