@@ -53,10 +53,9 @@ bool holds(DType type, double number) {
   if (isFloat(type))
     return !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
   const bool isSigned = type != DType::u8 && type != DType::boolean;
-  const double most = type == DType::boolean
-                          ? 1
-                          : std::min(0x1p53, std::exp2(8.0 * static_cast<double>(byteSize(type)) - isSigned) - 1);
-  return number == std::trunc(number) && number <= most && number >= (isSigned ? -most : 0);
+  const double range = type == DType::boolean ? 2 : std::exp2(8.0 * static_cast<double>(byteSize(type)) - isSigned);
+  return number == std::trunc(number) && number <= std::min(0x1p53, range - 1) &&
+         number >= (isSigned ? -std::min(0x1p53, range) : 0);
 }
 
 std::string checkInstruction(const Instruction &one, std::span<const DType> types) {

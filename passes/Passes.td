@@ -239,7 +239,9 @@ def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
   let description = [{
     A cut lies where exactly one value that depends on inputs and weights, trained or frozen, is carried to the rest; values
     that several later layers use are shared. Between cuts lie atoms; a period of the sequence of atoms, compared by the
-    weights that they read and how, is a layer, or several where it holds blocks of several kinds (Partition.h).
+    weights that they read and how, is a layer, or several where it holds blocks of several kinds (Partition.h). The
+    function of the layer that gives the loss has the attribute `nn.loss`: however equal another one is, it is another
+    template, in which gradients begin.
 
     ```mlir
     %1 = nn.add %0, %w0 ...

@@ -9,6 +9,7 @@
 #include "runtime/plan/Diff.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plan/WeightFiles.h"
 #include "tools/mtc/CommandLine.h"
 
 #include "mlir/Parser/Parser.h"
@@ -46,6 +47,9 @@ Status compile(const MtcCommand &command) {
                 : command.emitPhase == "schedule" ? Phase::schedule : Phase::plan;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, phase));
+  std::vector<InputFile> inputs = plan::weightFiles(compiled.plan);
+  inputs.push_back({"the model", command.options.model});
+  MT_TRY(keepInputs("-o", command.output, inputs));
   if (phase != Phase::plan)
     return put(pipeline::print(*compiled.module, phase), command.output);
   MT_TRY(plan::save(compiled.plan, command.output));
@@ -77,12 +81,14 @@ Status emit(const MtcCommand &command) {
     return Status::error(
         fmt::format("{}\n{}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
                     collector.failure(command.file).message(), command.file));
+  MT_TRY(keepInputs("-o", command.output, std::vector<InputFile>{{"the schedule", command.file}}));
   MT_TRY(plan::save(*plan, command.output));
   return writeAbout(command.output, pipeline::summary(*plan, command.output) + "\n");
 }
 
 Status dump(const MtcCommand &command) {
   MT_ASSIGN(plan::Plan loaded, plan::load(command.file));
+  MT_TRY(keepInputs("-o", command.output, std::vector<InputFile>{{"the plan", command.file}}));
   return put(plan::dumpPlan(loaded, *plan::dumpFormatFromName(command.format)), command.output);
 }
 

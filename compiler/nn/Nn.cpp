@@ -2,6 +2,7 @@
 #include "compiler/nn/Nn.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/APSInt.h"
 
 using namespace mlir;
 using namespace mt::nn;
@@ -72,16 +73,20 @@ Value mt::nn::castTo(OpBuilder &builder, Value value, Type element) {
   return CastOp::create(builder, value.getLoc(), tensorOf(shapeOf(value), element), value);
 }
 
-std::optional<double> mt::nn::splatValue(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
+std::optional<double> mt::nn::splatValue(Value tensor) {
+  auto constant = tensor.getDefiningOp<ConstantOp>();
   auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
   if (!dense || !dense.isSplat())
     return std::nullopt;
   if (isa<FloatType>(dense.getElementType()))
     return dense.getSplatValue<APFloat>().convertToDouble();
-  APInt number = dense.getSplatValue<APInt>();
-  bool isUnsigned = number.getBitWidth() == 1 || dense.getElementType().isUnsignedInteger();
-  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
+  const APInt number = dense.getSplatValue<APInt>();
+  const bool isUnsigned = number.getBitWidth() == 1 || dense.getElementType().isUnsignedInteger();
+  const double value = number.roundToDouble(!isUnsigned);
+  APSInt back(number.getBitWidth(), isUnsigned);
+  bool isExact = false;
+  APFloat(value).convertToInteger(back, APFloat::rmTowardZero, &isExact);
+  return isExact && back == number ? std::optional(value) : std::nullopt;
 }
 
 Value mt::nn::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {

@@ -46,16 +46,18 @@ template <typename Op> class Flat : public mlir::OpTrait::TraitBase<Op, Flat> {}
 /// Of operations each element of whose results depends on the same element of the operands, broadcast.
 template <typename Op> class Elementwise : public mlir::OpTrait::TraitBase<Op, Elementwise> {};
 
-/// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
+/// Names of the attributes of the arguments and results of a model's function (NnDialect.td). kLossAttr: of a module,
+/// the kind; of a layer's function, that it gives the loss.
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
                                      kTrainableAttr = "nn.trainable", kBufferAttr = "nn.buffer",
                                      kLabelsAttr = "nn.labels", kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
                                      kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node",
                                      kAgainAttr = "nn.again", kIgnoredAttr = "nn.ignored", kTargetsAttr = "nn.targets",
                                      kRowsAttr = "nn.rows";
-/// Of a module, by mt-split-batch: why its batch cannot be split; every row counts in its loss, also one whose labels do
-/// not. Of a call: its results add up over a step.
-inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "nn.every_row", kStepSumsAttr = "nn.step_sums";
+/// Of a module, by mt-split-batch: why its batch cannot be split; every row counts in its loss, also one whose labels
+/// do not; its loss does not divide by what data say. Of a call: its results add up over a step.
+inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "nn.every_row",
+                                     kLossOfRowsAttr = "nn.loss_of_rows", kStepSumsAttr = "nn.step_sums";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.
@@ -76,8 +78,9 @@ mlir::Value splat(mlir::OpBuilder &builder, mlir::Location location, mlir::Ranke
 mlir::Value scalarLike(mlir::OpBuilder &builder, mlir::Value like, double value);
 /// `value` with the element type `element`, by a cast where it has another.
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value value, mlir::Type element);
-/// The number all elements of a constant share; none if `value` is no splat constant.
-std::optional<double> splatValue(mlir::Value value);
+/// The number all elements of a constant share; none if `tensor` is no splat constant, or of a whole number that no
+/// double is.
+std::optional<double> splatValue(mlir::Value tensor);
 /// `value` under another shape of as many elements; `value` itself if it has that shape.
 mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 /// `value` with its last two dimensions exchanged.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -22,6 +24,12 @@ public:
   BoundInputs bind(const ::onnx::GraphProto &graph);
 
 private:
+  void findBatches(const std::vector<const ValueInfo *> &inputs, std::vector<std::string> &warnings);
+  int batchOf(const ValueInfo &input) const {
+    auto at = batches.find(input.name());
+    return at == batches.end() ? 0 : at->second;
+  }
+  int sequenceOf(const ValueInfo &input) const { return batchOf(input) == 0 ? 1 : 0; }
   /// Gives dimension `index` of `input` a size that is known beforehand.
   void force(const ValueInfo &input, int index, int64_t size, const char *flag);
   void bindSequence(const std::vector<const ValueInfo *> &inputs);
@@ -32,6 +40,7 @@ private:
 
   const ImportOptions &options;
   Problems &problems;
+  std::map<std::string, int> batches; ///< the dimension that is the batch, by input
   std::map<std::string, Binding> symbols;
   std::map<std::pair<std::string, int>, int64_t> forced;
   std::set<std::string> used;
@@ -49,13 +58,75 @@ bool isSequenceInput(const ValueInfo &input) {
   return type && !isFloat(*type) && shapeOf(input).dim_size() == 2;
 }
 
+/// Whether a symbol is a usual name of the batch.
+bool namesBatch(std::string symbol) {
+  static const std::set<std::string> kNames = {"b", "batch", "batch_size", "batchsize", "batch_dim", "bs", "bsz"};
+  std::ranges::transform(symbol, symbol.begin(), [](unsigned char c) { return std::tolower(c); });
+  return kNames.contains(symbol);
+}
+
+/// The first dimension of an input whose symbol is one of `wanted`; -1: none.
+int dimensionNamed(const ValueInfo &input, const auto &wanted) {
+  for (int d = 0; d < shapeOf(input).dim_size(); ++d)
+    if (std::string symbol = symbolOf(shapeOf(input).dim(d));
+        !symbol.empty() && !isFixed(shapeOf(input).dim(d)) && wanted(symbol))
+      return d;
+  return -1;
+}
+
+/// What the user says; else a dimension that is called batch; where dimension 0 is fixed, one whose symbol is that of
+/// another input's dimension 0, as states of recurrent layers have; else dimension 0.
+void Binder::findBatches(const std::vector<const ValueInfo *> &inputs, std::vector<std::string> &warnings) {
+  std::set<std::string> first;
+  for (const ValueInfo *input : inputs)
+    if (shapeOf(*input).dim_size() > 0 && !symbolOf(shapeOf(*input).dim(0)).empty())
+      first.insert(symbolOf(shapeOf(*input).dim(0)));
+  std::set<std::string> unknown;
+  for (const auto &[name, dim] : options.batchDims)
+    if (!name.empty())
+      unknown.insert(name);
+  for (const ValueInfo *input : inputs) {
+    int &batch = batches[input->name()] = 0;
+    const int rank = shapeOf(*input).dim_size();
+    auto given = options.batchDims.find(input->name());
+    unknown.erase(input->name());
+    if (given == options.batchDims.end())
+      given = options.batchDims.find("");
+    if (given != options.batchDims.end()) {
+      if (given->second < rank)
+        batch = static_cast<int>(given->second);
+      else if (!given->first.empty() || rank > 1)
+        problems.push_back(fmt::format("--batch-dim {}={}: input '{}' has {} dimensions, counted from 0", input->name(),
+                                       given->second, input->name(), rank));
+      continue;
+    }
+    int found = dimensionNamed(*input, namesBatch);
+    if (found < 0 && rank > 0 && isFixed(shapeOf(*input).dim(0)))
+      found = dimensionNamed(*input, [&](const std::string &symbol) { return first.contains(symbol); });
+    if (found > 0) {
+      batch = found;
+      warnings.push_back(fmt::format("{} ('{}') is taken as the batch: its data have rows first, as those of every "
+                                     "input; --batch-dim {}=0 says otherwise",
+                                     place(*input, found), symbolOf(shapeOf(*input).dim(found)), input->name()));
+    }
+  }
+  for (const std::string &name : unknown)
+    problems.push_back(fmt::format("--batch-dim {}: the model has no input of that name", name));
+}
+
 void Binder::force(const ValueInfo &input, int index, int64_t size, const char *flag) {
   const auto &dim = shapeOf(input).dim(index);
   if (isFixed(dim)) {
-    if (dim.dim_value() != size)
+    if (dim.dim_value() != size) {
+      const bool mayBeOther = index == 0 && batchOf(input) == 0 && shapeOf(input).dim_size() > 1;
       problems.push_back(fmt::format("{} is {} in the model, but {} was asked for: use {} {}, or export the model with "
-                                     "this dimension dynamic",
-                                     place(input, index), dim.dim_value(), size, flag, dim.dim_value()));
+                                     "this dimension dynamic{}",
+                                     place(input, index), dim.dim_value(), size, flag, dim.dim_value(),
+                                     mayBeOther ? fmt::format("; if another dimension is the batch, say which with "
+                                                              "--batch-dim {}=N",
+                                                              input.name())
+                                                : ""));
+    }
     forced[{input.name(), index}] = dim.dim_value();
     return;
   }
@@ -76,8 +147,8 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   for (const ValueInfo *input : inputs)
     if (isSequenceInput(*input)) {
       sequences.push_back(input);
-      if (isFixed(shapeOf(*input).dim(1)) && !own)
-        own = shapeOf(*input).dim(1).dim_value();
+      if (const auto &dim = shapeOf(*input).dim(sequenceOf(*input)); isFixed(dim) && !own)
+        own = dim.dim_value();
     }
   if (sequences.empty())
     return;
@@ -85,25 +156,27 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   std::optional<int64_t> named;
   bool all = true;
   for (const ValueInfo *input : sequences) {
-    const auto &dim = shapeOf(*input).dim(1);
-    std::string name = placeName(*input, 1);
+    const int at = sequenceOf(*input);
+    const auto &dim = shapeOf(*input).dim(at);
+    std::string name = placeName(*input, 1); // as --seq INPUT=N says it, wherever the sequence is
     auto given = options.dims.find(name);
     if (given != options.dims.end()) {
       used.insert(name);
-      force(*input, 1, given->second, fmt::format("--seq {}=", input->name()).c_str());
+      force(*input, at, given->second, fmt::format("--seq {}=", input->name()).c_str());
     } else if (!symbolOf(dim).empty()) {
       given = options.dims.find(symbolOf(dim));
     }
     if (given != options.dims.end()) { // --dim, or --seq by the input's name, speaks for it
       if (options.sequence && given->second != sequence)
-        problems.push_back(fmt::format("--seq {} and --dim {}={} both bind {}: where inputs have sequences of their own, "
-                                       "give no --seq and bind each by name, {}", sequence, given->first, given->second,
-                                       place(*input, 1), dimsOf(sequences)));
+        problems.push_back(
+            fmt::format("--seq {} and --dim {}={} both bind {}: where inputs have sequences of their own, "
+                        "give no --seq and bind each by name, {}",
+                        sequence, given->first, given->second, place(*input, at), dimsOf(sequences)));
       named = given->second;
       continue;
     }
     all = false;
-    force(*input, 1, sequence, "--seq");
+    force(*input, at, sequence, "--seq");
   }
   if (all && named)
     sequence = *named;
@@ -113,7 +186,7 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
 std::string Binder::dimsOf(const std::vector<const ValueInfo *> &sequences) const {
   std::set<std::string> symbols;
   for (const ValueInfo *input : sequences)
-    if (const auto &dim = shapeOf(*input).dim(1); !symbolOf(dim).empty())
+    if (const auto &dim = shapeOf(*input).dim(sequenceOf(*input)); !symbolOf(dim).empty())
       symbols.insert("--dim " + symbolOf(dim) + "=N");
   return fmt::format("{}", fmt::join(symbols, " "));
 }
@@ -145,8 +218,10 @@ int64_t Binder::sizeOf(const ValueInfo &input, int index) {
 }
 
 void Binder::finish(const ValueInfo &input, BoundInput &bound) {
+  bound.batchDim = batchOf(input);
+  bound.dims.resize(static_cast<size_t>(shapeOf(input).dim_size()));
   for (int i = 0; i < shapeOf(input).dim_size(); ++i)
-    bound.dims.push_back(sizeOf(input, i));
+    bound.dims[bound.dataDim(i)] = sizeOf(input, i);
   if (!elementCount(bound.dims)) {
     problems.push_back(fmt::format("input '{}' has the shape {}: negative, or absurdly large", input.name(),
                                    dimsText(bound.dims)));
@@ -171,9 +246,12 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
     }
     inputs.push_back(&input);
     result.inputs.push_back({input.name(), *type, {}});
-    if (shapeOf(input).dim_size() > 0 && !options.asFixed)
-      force(input, 0, options.batch, "--batch (or --micro-batch)");
   }
+  if (!options.asFixed)
+    findBatches(inputs, result.warnings);
+  for (const ValueInfo *input : inputs)
+    if (shapeOf(*input).dim_size() > 0 && !options.asFixed)
+      force(*input, batchOf(*input), options.batch, "--batch (or --micro-batch)");
   if (!options.asFixed)
     bindSequence(inputs);
   bindNamed();
@@ -181,7 +259,9 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
     finish(*inputs[i], result.inputs[i]);
   for (const auto &[name, size] : options.dims)
     if (!used.contains(name) && symbols[name].place == "--dim " + name)
-      problems.push_back(fmt::format("--dim {}: no input of the model has a dimension of that name", name));
+      problems.push_back(
+          fmt::format("--dim {}{}: no input of the model has a dimension of that name", name,
+                      name.ends_with(":1") ? fmt::format(", or --seq {}=N", name.substr(0, name.size() - 2)) : ""));
   result.sequence = sequence;
   return result;
 }

@@ -1,5 +1,6 @@
 // Gives every dimension of every graph input a size: the batch, the sequence, and what --dim binds. Dimension 0 of
-// every input is the batch and dimension 1 of an integer input of two dimensions the sequence, whatever their symbols.
+// every input is the batch, unless the user or symbols name another one, and the other dimension of an integer input of
+// two the sequence, whatever their symbols.
 #ifndef MT_COMPILER_ONNX_BINDDIMENSIONS_H
 #define MT_COMPILER_ONNX_BINDDIMENSIONS_H
 
@@ -22,12 +23,17 @@ inline std::string symbolOf(const ::onnx::TensorShapeProto::Dimension &dim) {
 struct BoundInput {
   std::string name;
   DType type = DType::f32;
-  Dims dims; ///< dimension 0 is the batch
+  Dims dims;            ///< of its data: dimension 0 is the batch, whichever it is in the model
+  int64_t batchDim = 0; ///< the model's dimension that is the batch
+
+  /// The dimension of its data that the model's dimension `d` is.
+  size_t dataDim(int64_t d) const { return static_cast<size_t>(d == batchDim ? 0 : d < batchDim ? d + 1 : d); }
 };
 
 struct BoundInputs {
   std::vector<BoundInput> inputs; ///< without those that initializers define
   int64_t sequence = 0;           ///< tokens per row; 0: the model has no sequence
+  std::vector<std::string> warnings;
 };
 
 /// Appends to `problems`: sizes that contradict each other or the options, unbound symbols, types without kernels.

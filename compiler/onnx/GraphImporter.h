@@ -56,6 +56,7 @@ private:
     mlir::Value taken; ///< in a branch that data choose: whether they choose it
   };
 
+  mlir::Value asModelHas(const BoundInput &input, mlir::Value data);
   void noteDescriptions(const BoundInputs &inputs);
   void importInitializers(const ::onnx::GraphProto &graph, Scope &scope);
   void importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope, const Frame &frame);

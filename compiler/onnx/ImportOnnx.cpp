@@ -337,6 +337,7 @@ FailureOr<ImportedModel> Importer::run() {
   result.warnings = file.warnings;
   checkVersions();
   inputs = bindDimensions(file.model.graph(), options, problems);
+  llvm::append_range(result.warnings, inputs.warnings);
   if (!problems.empty() && file.opset() < kOldestOpset)
     return failure();
   createFunction();

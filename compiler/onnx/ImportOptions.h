@@ -17,6 +17,8 @@ struct ImportOptions {
   int64_t batch = 1;                   ///< rows of every graph input
   std::optional<int64_t> sequence;     ///< tokens per row of integer inputs; none: the model's, else 256
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions, by name (unnamed ones as "input:index")
+  /// The dimension that is the batch, by input, and of "" for all others; none: what the model's symbols say, else 0.
+  std::map<std::string, int64_t> batchDims;
   std::vector<std::string> train, freeze; ///< globs over initializer and original names; `train` wins
   bool asFixed = false;                   ///< no input has a batch or a sequence: every dimension is the model's own
 };

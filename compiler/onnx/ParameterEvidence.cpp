@@ -192,7 +192,7 @@ bool computesScores(Operation *op) {
 
 // Masks and slopes on attention scores; a uniform one hides nothing.
 bool Evidence::isScoreBias(size_t index, Operation *op) {
-  return holds(index, isMask) || holds(index, isRamp) ||
+  return holds(index, isAddedMask) || holds(index, isRamp) ||
          (candidates[index].source.dims.size() > 1 && holds(index, isUniform) && computesScores(op));
 }
 
@@ -269,7 +269,7 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
       .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
       .Case<nn::ConvOp, nn::ConvDataGradOp>([&](auto) { return place > 0 && othersOf(use) == Nature::data; })
       .Case<nn::AttentionOp>([&](auto) {
-        return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform));
+        return place < 3 || (!holds(index, isAddedMask) && !holds(index, isRamp) && !holds(index, isUniform));
       })
       .Case<nn::RecurrenceOp>([&](auto) { return true; })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })

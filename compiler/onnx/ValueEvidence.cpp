@@ -1,7 +1,9 @@
 #include "compiler/onnx/ValueEvidence.h"
 
 #include <cmath>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace mt::onnx {
 namespace {
@@ -167,20 +169,27 @@ bool isUniform(const HostTensor &tensor) {
   return true;
 }
 
-bool isMask(const HostTensor &tensor) {
+/// The two values that all elements have, the lower first; none: not in two dimensions, or others.
+static std::optional<std::pair<double, double>> twoValues(const HostTensor &tensor) {
   if (tensor.rank() < 2 || tensor.isSplat() || tensor.elements() < 4)
-    return false;
+    return std::nullopt;
   std::set<double> values;
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     double value = tensor.realAt(i);
     if (std::isnan(value))
-      return false;
+      return std::nullopt;
     values.insert(value);
     if (values.size() > 2)
-      return false;
+      return std::nullopt;
   }
-  double low = *values.begin(), high = *values.rbegin();
-  return values.size() == 2 && ((low <= -1e4 && high == 0) || (low == 0 && high == 1));
+  return values.size() == 2 ? std::optional(std::pair(*values.begin(), *values.rbegin())) : std::nullopt;
 }
+
+bool isAddedMask(const HostTensor &tensor) {
+  const auto values = twoValues(tensor);
+  return values && values->first <= -1e4 && values->second == 0;
+}
+
+bool isMask(const HostTensor &tensor) { return isAddedMask(tensor) || twoValues(tensor) == std::pair(0.0, 1.0); }
 
 } // namespace mt::onnx

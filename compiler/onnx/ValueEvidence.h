@@ -18,7 +18,9 @@ bool holdsCircle(const HostTensor &tensor);
 /// coordinates) or as neighbours -, but for rows of zeros: positions as Vaswani et al. write them, arXiv 1706.03762. To
 /// the precision of the stored type: what was trained from there on is no such table.
 bool holdsSinusoids(const HostTensor &tensor);
-/// Two values only, zero (or one) and one that hides: below -1e4, or zero where the other is one; in two dimensions.
+/// Two values only, in two dimensions: zero and one that hides what it is added to, below -1e4.
+bool isAddedMask(const HostTensor &tensor);
+/// The same, or one and zero, which hides what it multiplies.
 bool isMask(const HostTensor &tensor);
 /// Elements grow by the same steps along one dimension: positions times slopes, as linear attention biases are.
 bool isRamp(const HostTensor &tensor);

@@ -70,7 +70,7 @@ std::optional<int64_t> defaultSequence(MLIRContext &context, const Options &opti
   Messages ignored;
   Collector collector(context, ignored);
   onnx::Problems problems;
-  onnx::ImportOptions import{options.batch, kProbe, options.dims, options.train, options.freeze};
+  onnx::ImportOptions import{options.batch, kProbe, options.dims, options.batchDims, options.train, options.freeze};
   auto imported = importModel(context, options.model, /*packed=*/false, import, problems);
   if (import.batch = options.microBatch.value_or(options.batch); failed(imported) && import.batch != options.batch)
     imported = importModel(context, options.model, /*packed=*/false, import, problems); // a graph may fix it

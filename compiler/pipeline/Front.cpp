@@ -136,7 +136,7 @@ Status Front::readModel() {
 }
 
 Status Front::readModel(int64_t rows) {
-  onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
+  onnx::ImportOptions import{rows, options.sequence, options.dims, options.batchDims, options.train, options.freeze};
   if (!options.lora.empty())
     import.freeze.push_back("*"); // the base of adapters; --train wins
   onnx::Problems problems;

@@ -22,6 +22,7 @@ struct Options {
   std::optional<int64_t> microBatch;   ///< rows per template call; none: the planner chooses among divisors of the batch
   std::optional<int64_t> sequence;     ///< tokens per row
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions
+  std::map<std::string, int64_t> batchDims; ///< dimensions that are the batch: onnx::ImportOptions
   std::string loss;                    ///< empty: chosen from the model
   double labelSmoothing = 0, zLoss = 0; ///< of a cross-entropy
   std::vector<std::string> train, freeze;

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/nn/Adapters.h"
 #include "passes/nn/Packing.h"
+#include "runtime/plan/WeightFiles.h"
 
 #include <fmt/ranges.h>
 
@@ -47,6 +48,7 @@ std::vector<std::string> productWeights(ModuleOp module) {
 
 std::vector<plan::Parameter> modelParameters(const onnx::ImportedModel &imported) {
   std::vector<plan::Parameter> described;
+  std::map<std::string, Result<MappedFile>> files;
   for (const onnx::ImportedParameter &parameter : imported.parameters) {
     plan::Parameter entry;
     entry.name = parameter.name;
@@ -54,6 +56,10 @@ std::vector<plan::Parameter> modelParameters(const onnx::ImportedModel &imported
       entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
     entry.initial = {parameter.path,      parameter.offset, parameter.length,    parameter.storedType,
                      parameter.generator, parameter.seed,   parameter.deviation, parameter.value};
+    if (!parameter.path.empty())
+      if (auto [file, fresh] = files.try_emplace(parameter.path, MappedFile::open(parameter.path)); file->second)
+        if (Result<uint64_t> sample = plan::sampleOf(*file->second, entry.initial))
+          entry.initial.sample = *sample;
     if (parameter.isRunning)
       entry.optimizer = kernels::kReplace;
     described.push_back(std::move(entry));

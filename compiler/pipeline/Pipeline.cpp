@@ -20,13 +20,13 @@ namespace {
 Result<std::vector<int64_t>> microBatchesOf(const Options &options, int64_t ranks) {
   if (options.microBatch)
     return std::vector{*options.microBatch};
-  std::vector<int64_t> sizes;
-  for (int64_t size = options.batch / ranks; size >= 1; --size)
-    if (options.batch % (ranks * size) == 0 &&
-        (ranks == 1 || std::has_single_bit(static_cast<uint64_t>(options.batch / (ranks * size)))))
-      sizes.push_back(size);
-  if (sizes.empty())
+  const int64_t own = options.batch / ranks;
+  if (options.batch % ranks != 0)
     return fail("--batch {}: must be a multiple of the number of ranks, {}", options.batch, ranks);
+  std::vector<int64_t> sizes;
+  for (int64_t count = 1; count <= std::min(own, planner::Model::kMostMicroBatches); ++count)
+    if (own % count == 0 && (ranks == 1 || std::has_single_bit(static_cast<uint64_t>(count))))
+      sizes.push_back(own / count);
   return sizes;
 }
 

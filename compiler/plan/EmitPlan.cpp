@@ -38,6 +38,7 @@ public:
         return failure();
     plan.model.layers = llvm::count_if(main.front().getOps<func::CallOp>(), [](func::CallOp call) { return !call->hasAttr(nn::kStepSumsAttr); });
     plan.settings.everyRowCounts = main->getParentOfType<ModuleOp>()->hasAttr(nn::kEveryRowAttr);
+    plan.settings.lossOfRows = main->getParentOfType<ModuleOp>()->hasAttr(nn::kLossOfRowsAttr);
     predictStep();
     return std::move(plan);
   }

@@ -40,17 +40,28 @@ struct Reader {
 /// Bytes of a file, or a generator.
 void writeSource(Writer &writer, const plan::Initial &initial) {
   if (initial.generator.empty())
-    writer.add("path", initial.path).add("offset", int64_t(initial.offset)).add("length", int64_t(initial.length))
-        .add("type", kernels::name(initial.type));
+    writer.add("path", initial.path)
+        .add("offset", int64_t(initial.offset))
+        .add("length", int64_t(initial.length))
+        .add("type", kernels::name(initial.type))
+        .add("sample", int64_t(initial.sample));
   else
     writer.add("generator", initial.generator).add("seed", int64_t(initial.seed)).real("deviation", initial.deviation)
         .real("value", initial.value);
 }
 
 plan::Initial readSource(const Reader &r) {
-  return {r.text("path"), uint64_t(r.integer("offset")), uint64_t(r.integer("length")),
-          kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32), r.text("generator"), uint64_t(r.integer("seed")),
-          r.real("deviation"), r.real("value")};
+  return {r.text("path"),
+          uint64_t(r.integer("offset")),
+          uint64_t(r.integer("length")),
+          kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32),
+          r.text("generator"),
+          uint64_t(r.integer("seed")),
+          r.real("deviation"),
+          r.real("value"),
+          {},
+          {},
+          uint64_t(r.integer("sample"))};
 }
 } // namespace
 

@@ -23,6 +23,9 @@ Status Model::setMicroBatches(int64_t batch, int64_t rankCount) {
     return fail("{} micro-batches of {} rows are {} for each of {} ranks: only a power of two of them adds up to the "
                 "same sums as on one; use another --batch or --micro-batch",
                 all, microBatch, all / rankCount, rankCount);
+  if (all / rankCount > kMostMicroBatches)
+    return fail("a step of {} micro-batches of {} rows has too many commands, {} are the most: use a smaller --batch",
+                all / rankCount, microBatch, kMostMicroBatches);
   microBatches = all / rankCount;
   return {};
 }

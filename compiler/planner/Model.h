@@ -144,6 +144,7 @@ struct Model {
   /// Micro-batches of a step for each of so many ranks. Fails where they do not divide into parts whose sums are among
   /// those that one rank adds up.
   Status setMicroBatches(int64_t batch, int64_t rankCount);
+  static constexpr int64_t kMostMicroBatches = 1 << 13; ///< of a step: each has commands in the plan
   /// The kernel that updates a parameter.
   std::string updateOf(int64_t parameter) const;
   /// Notes in each template what it reads. Call when all are there.

@@ -214,8 +214,12 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
     IRMapping outside;
     for (auto [layer, ops] : llvm::enumerate(members))
       outline(layer, ops, calls, outside);
-    for (OpOperand &operand : exit->getOpOperands())
+    for (OpOperand &operand : exit->getOpOperands()) {
       operand.set(outside.lookupOrDefault(operand.get()));
+      if (auto call =
+              operand.get().getDefiningOp<func::CallOp>()) // shares its template with none: gradients begin there
+        getOperation().lookupSymbol<func::FuncOp>(call.getCallee())->setAttr(kLossAttr, UnitAttr::get(&getContext()));
+    }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
       if (!isa<func::CallOp, func::ReturnOp>(op))
         op.erase();

@@ -1,8 +1,9 @@
 // mt-append-loss: the loss, its labels and the step's scalars, appended to a model that ends in predictions.
-#include "passes/nn/LossLabels.h"
-#include "passes/nn/Match.h"
 #include "passes/Passes.h"
 #include "passes/Settings.h"
+#include "passes/nn/BatchFlow.h"
+#include "passes/nn/LossLabels.h"
+#include "passes/nn/Match.h"
 
 #include "kernels/Catalogue.h"
 
@@ -59,6 +60,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
   func::FuncOp main;
   OpBuilder builder{static_cast<MLIRContext *>(nullptr)};
   std::string chosen; ///< the kind of loss
+  BlockArgument labels; ///< of the loss, if it has such
 
   Value addArgument(Type type, StringRef attribute) {
     unsigned index = main.getNumArguments();
@@ -84,22 +86,62 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     return 1;
   }
 
-  /// Labels for every element of `shape`, dimension 0 the batch as it is of inputs: a model may have merged others into
-  /// it. They are given back under `shape`; null after an error.
-  Value addLabels(ArrayRef<int64_t> shape, Type element) {
-    int64_t rows = batch();
-    if (shape[0] % rows) {
-      main.emitError() << "--loss " << chosen << ": dimension 0 of the output, " << shape[0] << ", is no multiple of the batch of " << rows
-                       << ": labels could not be given row by row; choose another output with --loss output:NAME, or export the loss";
+  /// Whether the model has the batch of an input elsewhere than its data.
+  bool movesBatch() {
+    return llvm::any_of(main.getArguments(), [&](BlockArgument argument) {
+      auto isMove = [](Operation *user) {
+        auto transpose = dyn_cast<TransposeOp>(user);
+        return transpose && transpose.getPermutation()[0] != 0;
+      };
+      return main.getArgAttr(argument.getArgNumber(), kInputAttr) && llvm::any_of(argument.getUsers(), isMove);
+    });
+  }
+
+  /// Where the batch is in an output of `shape`; none after an error.
+  std::optional<Rows> batchOf(Value output, ArrayRef<int64_t> shape) {
+    std::optional<Rows> found = passes::rowsIn(output, main);
+    if (found && found->dim < std::ssize(shape))
+      return found;
+    const int64_t rows = batch();
+    if (!movesBatch() && shape[0] % rows == 0)
+      return Rows{Rows::each, 0, 1, shape[0] / rows, ""};
+    InFlightDiagnostic error = main.emitError() << "--loss " << chosen << ": ";
+    if (movesBatch())
+      error << "the batch, which is not dimension 0 of the inputs, cannot be followed to the output";
+    else
+      error << "dimension 0 of the output, " << shape[0] << ", is no multiple of the batch of " << rows;
+    error
+        << ": labels could not be given row by row; choose another output with --loss output:NAME, or export the loss";
+    return std::nullopt;
+  }
+
+  /// Labels for every element of `shape`, the first dimensions of `output`, as an argument whose dimension 0 is the
+  /// batch as it is of inputs: a model may have merged it with others, or have it elsewhere. They are given back under
+  /// `shape`; null after an error.
+  Value addLabels(Value output, ArrayRef<int64_t> shape, Type element) {
+    std::optional<Rows> at = batchOf(output, shape);
+    if (!at)
       return nullptr;
+    const int64_t size = shape[at->dim], rows = size / at->outer / at->inner;
+    SmallVector<int64_t> split(shape.take_front(at->dim)); // as the output has them, its batch by itself
+    if (at->outer > 1)
+      split.push_back(at->outer);
+    const size_t place = split.size();
+    split.push_back(rows);
+    if (at->inner > 1)
+      split.push_back(at->inner);
+    llvm::append_range(split, shape.drop_front(at->dim + 1));
+    SmallVector<int64_t> own = {rows}, order; // as data have them
+    for (auto [d, extent] : llvm::enumerate(split)) {
+      order.push_back(d < place ? d + 1 : d == place ? 0 : d);
+      if (d != place)
+        own.push_back(extent);
     }
-    SmallVector<int64_t> own(shape);
-    if (shape[0] != rows) {
-      own[0] /= rows;
-      own.insert(own.begin(), rows);
-    }
-    Value labels = addArgument(tensorOf(own, element), kLabelsAttr);
-    return reshapeTo(builder, labels, shape);
+    labels = cast<BlockArgument>(addArgument(tensorOf(own, element), kLabelsAttr));
+    Value value = labels;
+    if (place != 0)
+      value = TransposeOp::create(builder, labels.getLoc(), value, order);
+    return reshapeTo(builder, value, shape);
   }
 
   /// Index of the result to train on; -1 after an error.
@@ -147,11 +189,12 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
   }
 
   /// Of several sequences, an encoder's and a decoder's, that of the step is the one that has labels.
-  void stateSequence(ArrayRef<int64_t> logits) {
+  void stateSequence() {
+    ArrayRef<int64_t> own = shapeOf(labels);
     for (BlockArgument argument : main.getArguments())
       if (auto type = cast<RankedTensorType>(argument.getType()); main.getArgAttr(argument.getArgNumber(), kInputAttr))
-        if (logits.size() == 3 && type.getRank() == 2 && type.getElementType().isInteger() && type.getShape()[1] == logits[1])
-          passes::stateSetting(getOperation(), &plan::Settings::sequence, logits[1]);
+        if (own.size() == 2 && type.getRank() == 2 && type.getElementType().isInteger() && type.getShape()[1] == own[1])
+          passes::stateSetting(getOperation(), &plan::Settings::sequence, own[1]);
   }
 
   /// An attribute of a cross-entropy; none where it changes nothing.
@@ -162,29 +205,29 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     int64_t rows = 1;
     for (int64_t size : shape.drop_back())
       rows *= size;
-    Value labels = addLabels(shape.drop_back(), builder.getI64Type());
-    if (!labels)
+    Value targets = addLabels(logits, shape.drop_back(), builder.getI64Type());
+    if (!targets)
       return nullptr;
-    setVocabulary(throughReshape(labels), shape.back());
-    stateSequence(shape);
-    labels = reshapeTo(builder, throughReshape(labels), {rows});
+    setVocabulary(labels, shape.back());
+    stateSequence();
+    targets = reshapeTo(builder, throughReshape(targets), {rows});
     if (Head head = findHead(logits); head.product) {
       Value hidden = head.product.getLhs();
       hidden = reshapeTo(builder, hidden, {rows, shapeOf(hidden).back()});
       return LinearCrossEntropyOp::create(builder, head.product.getLoc(), hidden, head.product.getRhs(),
-                                          head.product.getBias(), labels, scalars(), !head.product.getTransposeRhs(),
+                                          head.product.getBias(), targets, scalars(), !head.product.getTransposeRhs(),
                                           APFloat(head.scale), APFloat(head.cap), 0, share(labelSmoothing),
                                           share(zLoss));
     }
-    return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), labels,
+    return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), targets,
                                   scalars(), share(labelSmoothing), share(zLoss));
   }
 
   Value squaredError(Value prediction) {
-    Value labels = addLabels(shapeOf(prediction), getElementTypeOrSelf(prediction.getType()));
-    if (!labels)
+    Value targets = addLabels(prediction, shapeOf(prediction), getElementTypeOrSelf(prediction.getType()));
+    if (!targets)
       return nullptr;
-    return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, labels, scalars());
+    return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, targets, scalars());
   }
 
   Value build(Value output) {

@@ -12,16 +12,16 @@ public:
   explicit Walk(func::FuncOp main) : main(main) {}
 
   BatchFlow run() {
-    readArguments();
-    if (flow.culprit)
-      return std::move(flow);
-    for (Operation &op : main.front().without_terminator()) {
-      visit(&op);
-      if (flow.culprit)
-        return std::move(flow);
-    }
-    finish();
+    follow();
+    if (!flow.culprit)
+      finish();
     return std::move(flow);
+  }
+
+  std::optional<Rows> at(Value value) {
+    follow();
+    const Rows rows = flow.rows.lookup(value);
+    return rows.isEach() ? std::optional(rows) : std::nullopt;
   }
 
 private:
@@ -29,6 +29,15 @@ private:
   BatchFlow flow;
   llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
   llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
+
+  void follow() {
+    readArguments();
+    for (Operation &op : main.front().without_terminator()) {
+      if (flow.culprit)
+        return;
+      visit(&op);
+    }
+  }
 
   void readArguments() {
     for (BlockArgument argument : main.getArguments()) {
@@ -109,5 +118,6 @@ private:
 } // namespace
 
 BatchFlow followRows(func::FuncOp main) { return Walk(main).run(); }
+std::optional<Rows> rowsIn(Value value, func::FuncOp main) { return Walk(main).at(value); }
 
 } // namespace mt::passes

@@ -34,6 +34,8 @@ struct BatchFlow {
 
 /// Follows the rows, dimension 0 of every input and of the labels, through `main`, whose one result is the loss.
 BatchFlow followRows(mlir::func::FuncOp main);
+/// Where they are in `value`, of `main` before it has a loss; none: they see each other before, or it has none.
+std::optional<nn::Rows> rowsIn(mlir::Value value, mlir::func::FuncOp main);
 
 } // namespace mt::passes
 #endif

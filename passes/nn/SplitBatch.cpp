@@ -54,6 +54,10 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     for (RunningStatisticOp statistic : main.getOps<RunningStatisticOp>())
       if (!flow.culprit)
         flow.culprit = statistic, flow.reason = "a step moves its running statistics once";
+    auto loss = getOperation()->getAttrOfType<StringAttr>(kLossAttr);
+    auto dividesByData = [](const BatchEdit &edit) { return edit.kind == BatchEdit::sumResult; };
+    if (loss && loss.getValue().starts_with("output:") && llvm::none_of(flow.edits, dividesByData))
+      getOperation()->setAttr(kLossOfRowsAttr, UnitAttr::get(&getContext()));
     int64_t whole = batch ? int64_t(batch) : flow.batch, part = microBatch ? int64_t(microBatch) : flow.batch;
     if (flow.culprit ? failed(refuse(flow, whole, part)) : failed(split(main, flow, whole, part)))
       signalPassFailure();
@@ -70,8 +74,10 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
                                        << ", so that micro-batches do not add up to the loss of the batch; compile with --micro-batch "
                                        << whole << " (the whole batch), or a smaller --batch";
     if (whole > 1)
-      flow.culprit->emitWarning() << "rows of the batch see each other: " << flow.reason
-                                  << "; the micro-batch is the whole batch, and evaluation leaves out rows that do not fill one";
+      flow.culprit->emitWarning()
+          << "rows of the batch see each other: " << flow.reason
+          << "; the micro-batch is the whole batch, and evaluation leaves out rows that do not fill one"
+          << "; if the batch is another dimension of the inputs, give --batch-dim";
     return success();
   }
 

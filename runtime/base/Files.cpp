@@ -109,6 +109,19 @@ bool syncDescriptor(int descriptor) {
   return failed == 0;
 }
 
+Status keepInputs(const std::string &option, const std::string &output, std::span<const InputFile> inputs) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (output.empty() || !fs::is_regular_file(output, error))
+    return Status();
+  for (const InputFile &input : inputs) {
+    const bool isFolder = fs::is_directory(input.path, error);
+    if (fs::equivalent(isFolder ? folderOf(output) : output, input.path, error))
+      return fail("{} {}: this would overwrite {}, {}: name another file", option, output, input.what, input.path);
+  }
+  return Status();
+}
+
 std::string folderOf(const std::string &path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;

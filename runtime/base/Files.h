@@ -54,6 +54,13 @@ Status flushOut();
 /// fsync of an open file or folder; false, with errno, where it fails.
 bool syncDescriptor(int descriptor);
 
+/// A file, or a folder whose files are, that is read, and what it is: "the plan".
+struct InputFile {
+  std::string what, path;
+};
+/// An error where what `option` says is written to is one of those, under whatever name.
+Status keepInputs(const std::string &option, const std::string &output, std::span<const InputFile> inputs);
+
 /// The folder that holds the path; "." where it names none.
 std::string folderOf(const std::string &path);
 /// Makes the folder and those above it that are missing, each durably.

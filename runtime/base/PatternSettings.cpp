@@ -16,7 +16,10 @@ Result<PatternSettings> parsePatternSettings(const std::string &text, const std:
     const size_t equals = setting.find('=');
     if (equals == std::string::npos)
       return fail("'{}': must be KEY=VALUE with one of the keys {}", setting, keys);
-    parsed.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    const std::string key = setting.substr(0, equals);
+    if (std::ranges::any_of(parsed.settings, [&](const auto &said) { return said.first == key; }))
+      return fail("'{}' is said twice", key);
+    parsed.settings.emplace_back(key, setting.substr(equals + 1));
     begin = end + 1;
   }
   return parsed;

@@ -37,7 +37,8 @@ Json toJson(const Settings &s) {
           {"parked", s.parked},
           {"updates", s.updates},
           {"narrow_exchange", s.narrowExchange},
-          {"every_row_counts", s.everyRowCounts}};
+          {"every_row_counts", s.everyRowCounts},
+          {"loss_of_rows", s.lossOfRows}};
 }
 
 Json toJson(const Prediction &p) {

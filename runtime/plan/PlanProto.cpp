@@ -35,6 +35,7 @@ void put(const Initial &initial, proto::Initial *to) {
     to->mutable_file()->set_offset(initial.offset);
     to->mutable_file()->set_length(initial.length);
     to->mutable_file()->set_type(same<proto::DType>(initial.type));
+    to->mutable_file()->set_sample(initial.sample);
   } else if (initial.pieces.empty()) {
     to->mutable_generator()->set_kind(initial.generator);
     to->mutable_generator()->set_seed(initial.seed);
@@ -191,6 +192,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_updates(plan.settings.updates);
   settings->set_narrow_exchange(plan.settings.narrowExchange);
   settings->set_every_row_counts(plan.settings.everyRowCounts);
+  settings->set_loss_of_rows(plan.settings.lossOfRows);
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
   to->mutable_target()->set_unified(plan.target.unified);
@@ -255,6 +257,7 @@ Initial Reader::initial(const proto::Initial &from) {
     made.offset = from.file().offset();
     made.length = from.file().length();
     made.type = type(from.file().type());
+    made.sample = from.file().sample();
   } else {
     made.generator = from.generator().kind();
     made.seed = from.generator().seed();
@@ -413,7 +416,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .parked = settings.parked(),
                    .updates = settings.updates(),
                    .narrowExchange = settings.narrow_exchange(),
-                   .everyRowCounts = settings.every_row_counts()};
+                   .everyRowCounts = settings.every_row_counts(),
+                   .lossOfRows = settings.loss_of_rows()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
   for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()) && i < kStreamKinds * kStreamKinds; ++i)
     plan.target.contention[i / kStreamKinds][i % kStreamKinds] = from.target().contention(static_cast<int>(i));

@@ -87,6 +87,7 @@ struct Initial {
   double deviation = 0, value = 0;
   std::optional<Packing> packing = {};
   std::vector<Piece> pieces = {}; ///< of equal sizes, along the first dimension; then what is above them is not said
+  uint64_t sample = 0;            ///< of the file's bytes when the plan was compiled (sampleOf); 0: not taken
 };
 /// A parameter of the model that is a part of a plan's, as one expert's matrix of all.
 struct Piece {
@@ -222,6 +223,7 @@ struct Settings {
   std::string savedActivations, weights, parked, updates;
   bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
+  bool lossOfRows = false;     ///< the loss is no mean over labels that count: evaluations weigh batches by their rows
 };
 /// By kinds of streams: how much longer work on one takes while another works, 0.24 for 1.24 times as long.
 using Contention = std::array<std::array<double, kStreamKinds>, kStreamKinds>;

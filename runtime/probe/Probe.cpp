@@ -291,7 +291,10 @@ private:
 
 static Status probeMachine(const ProbeOptions &options, const std::optional<NetworkRates> &network) {
   MT_ASSIGN(const uint64_t deviceMemory, device::availableMemory(options.device));
-  Probe probe(options, deviceMemory, host::machineMemory().available / 8 * 7); // the rest is the system's
+  if (options.hostMemory)
+    host::trustMachineMemory();
+  const uint64_t ownShare = host::machineMemory().available / 8 * 7; // the rest is the system's
+  Probe probe(options, deviceMemory, options.hostMemory.value_or(ownShare));
   for (const std::string &path : options.plans) {
     MT_ASSIGN(plan::Plan plan, plan::load(path));
     probe.addCalls(plan);

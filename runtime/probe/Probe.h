@@ -5,6 +5,8 @@
 
 #include "runtime/base/Status.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ struct ProbeOptions {
   std::string device = "cpu";     ///< cpu or cuda[:N]
   std::string disk;               ///< a folder on one; empty: none is measured
   int threads = 0;
+  std::optional<uint64_t>
+      hostMemory;     ///< bytes that the host is taken to have, and has when they are used; none: what is free
   bool brief = false; ///< rates of the machine, and the calls of plans alone
   bool roofline = false; ///< in place of the target: how near calls of plans come to those rates
 };

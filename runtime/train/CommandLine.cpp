@@ -1,11 +1,12 @@
 #include "runtime/train/CommandLine.h"
 
 #include "kernels/Optimizers.h"
-#include "runtime/base/AtLeast.h"
+#include "runtime/base/NumberChecks.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/train/RecipeWords.h"
+#include "runtime/train/RunFolder.h"
 #include "runtime/train/Schedules.h"
 #include "runtime/train/TokenFolder.h"
 #include "runtime/train/WeightedPath.h"
@@ -13,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <set>
@@ -24,22 +26,11 @@ namespace {
 constexpr int kUsage = 2;
 
 const CLI::Validator kCount = atLeast(1), kCountOrZero = atLeast(0);
-const CLI::Validator kShare(
-    [](std::string &text) {
-      double value = 0;
-      const bool fits = CLI::detail::lexical_cast(text, value) && value >= 0 && value < 1;
-      return fits ? std::string() : fmt::format("Value {} not in range [0 - 1)", text);
-    },
-    "");
-const CLI::Validator kInnerShare(
-    [](std::string &text) {
-      double value = 0;
-      const bool fits = CLI::detail::lexical_cast(text, value) && value > 0 && value < 1;
-      return fits ? std::string() : fmt::format("Value {} not in range (0 - 1)", text);
-    },
-    "");
-const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
-const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
+const CLI::Validator kShare = realNumber([](double value) { return value >= 0 && value < 1; }, "in the range [0 - 1)");
+const CLI::Validator kInnerShare =
+    realNumber([](double value) { return value > 0 && value < 1; }, "in the range (0 - 1)");
+const CLI::Validator kNotNegative = realNumber([](double value) { return value >= 0; }, "of at least 0");
+const CLI::Validator kPositive = realNumber([](double value) { return value > 0; }, "above 0");
 const CLI::Validator kInstructionSets = CLI::IsMember(device::instructionSetNames()).description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
 
@@ -118,6 +109,13 @@ public:
 
   /// Empty: none is named.
   const std::string &recipe() const { return recipeFile; }
+  /// The folder of the run that goes on, where nothing but the place of its recipe says which: it may have been moved.
+  std::optional<std::string> resumedFolder() const {
+    std::error_code error;
+    const std::string folder = folderOf(recipeFile);
+    const bool isRun = std::filesystem::exists(fmt::format("{}/{}", folder, kRunFile), error);
+    return train.resume && train.out.empty() && isRun ? std::optional(folder) : std::nullopt;
+  }
   /// What it says, but for what the command line that was read says itself.
   Result<std::vector<std::string>> recipeWords() const { return train::recipeWords(app, recipeFile); }
 
@@ -249,6 +247,8 @@ private:
         ->type_name("N");
     app.option_defaults()->group("What is kept and said");
     app.add_option("--out", train.out, "folder of checkpoints, metrics and report (default: runs/<plan name>)")
+        ->check(
+            CLI::Validator([](std::string &text) { return std::string(text.empty() ? "'' is no folder" : ""); }, ""))
         ->type_name("DIR");
     app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
     app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run, or over any metrics");
@@ -324,6 +324,7 @@ private:
 
   void addRecipe(RecipeOptions &recipe) {
     app.add_option("--seed", recipe.seed, "of the order of rows and of what dropout drops (default: 0)")
+        ->check(unsignedNumber())
         ->type_name("N");
     addSwitch("--shuffle", recipe.shuffle, "every epoch takes the rows in another order (default: on)", "on", "off");
     app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(kNotNegative)->type_name("X");
@@ -438,10 +439,13 @@ private:
         ->check(kCount)
         ->type_name("N");
     sampleCommand->add_option("--top-p", sample.topP, "drawn from the likeliest that have this probability together")
-        ->check(CLI::Range(1e-6, 1.0).description(""))
+        ->check(realNumber([](double value) { return value >= 1e-6 && value <= 1; }, "from 1e-6 to 1"))
         ->type_name("X")
         ->capture_default_str();
-    sampleCommand->add_option("--seed", sample.seed, "of what is drawn")->type_name("N")->capture_default_str();
+    sampleCommand->add_option("--seed", sample.seed, "of what is drawn")
+        ->check(unsignedNumber())
+        ->type_name("N")
+        ->capture_default_str();
     addBest(*sampleCommand, sample.best);
     addAverage(*sampleCommand, sample.ema)->needs(from);
     addMachine(*sampleCommand, sample.machine);
@@ -525,6 +529,18 @@ private:
     probeCommand->add_option("--device", probe.device, "cpu or cuda[:N]")->capture_default_str();
     probeCommand->add_option("--disk", probe.disk, "a folder on a disk to measure, too: for mtrun --state-dir")
         ->type_name("DIR");
+    probeCommand
+        ->add_option_function<std::string>(
+            "--host-memory",
+            [this](const std::string &text) {
+              Result<uint64_t> size = parseSize(text);
+              if (!size || *size == 0)
+                throw CLI::ValidationError("--host-memory", size ? "must not be zero" : size.status().message());
+              probe.hostMemory = *size;
+            },
+            "what the host has, without asking: for machines whose memory grows\non demand (default: of what is free "
+            "now, seven eighths)")
+        ->type_name("SIZE");
     probeCommand->add_flag("--brief", probe.brief, "some seconds: the machine's rates, and calls of plans alone");
     probeCommand->add_flag("--roofline", probe.roofline,
                            "of the plans' calls, in place of the target: what each takes, and\nhow near that is to the "
@@ -546,15 +562,16 @@ private:
   probe::ProbeOptions probe;
 };
 
-} // namespace
-
-Command parseCommandLine(int count, const char *const *words, const std::string &version) {
-  std::vector<std::string> all(words, words + count);
+Command parseWords(std::vector<std::string> all, const std::string &version) {
   Parser said(version);
   if (std::optional<Said> end = said.read(all))
     return *end;
   if (said.recipe().empty())
     return said.command();
+  if (std::optional<std::string> folder = said.resumedFolder()) {
+    all.insert(all.end(), {"--out", *folder});
+    return parseWords(all, version);
+  }
   Result<std::vector<std::string>> recipe = said.recipeWords();
   if (!recipe)
     return said.usage(recipe.status().message());
@@ -563,6 +580,12 @@ Command parseCommandLine(int count, const char *const *words, const std::string 
   if (std::optional<Said> end = whole.read(all, said.recipe()))
     return *end;
   return whole.command();
+}
+
+} // namespace
+
+Command parseCommandLine(int count, const char *const *words, const std::string &version) {
+  return parseWords({words, words + count}, version);
 }
 
 } // namespace mt::train

@@ -11,7 +11,7 @@ namespace mt::train {
 
 Status Evaluation::run(Session &session, int64_t step) {
   sum = 0;
-  valid = 0;
+  weight = valid = 0;
   MT_TRY(session.settle());
   int64_t batch = plan.settings.batch;
   int64_t rows = canPad(plan) ? corpus.rows() : corpus.rows() / batch * batch;
@@ -25,7 +25,9 @@ Status Evaluation::run(Session &session, int64_t step) {
 void Evaluation::add(const Job &job, float loss) {
   if (job.valid == 0) // no label of these rows counts: they say nothing
     return;
-  sum += static_cast<double>(loss) * static_cast<double>(job.valid);
+  const bool ofRows = plan.settings.lossOfRows;
+  sum += static_cast<double>(loss) * static_cast<double>(ofRows ? plan.settings.batch : job.valid);
+  weight += ofRows ? job.count : job.valid;
   valid += job.valid;
 }
 
@@ -55,6 +57,12 @@ Status holdBackAsRun(const std::string &from, TrainData &data, const plan::Plan 
 
 } // namespace
 
+std::string perplexityText(std::string_view before, double loss, const plan::Plan &plan) {
+  const std::optional<size_t> labels = labelInput(plan);
+  const bool isOfClasses = labels && !isFloat(plan.inputs[*labels].type) && !plan.settings.lossOfRows;
+  return isOfClasses ? fmt::format("{}{:.4f}", before, std::exp(loss)) : std::string();
+}
+
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
   MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
@@ -83,8 +91,8 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
     return fail("{}: no label of it counts: a loss over none is undefined", data.data.name);
   if (!ranks.isFirst())
     return Status();
-  return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),
-                              std::exp(evaluation.loss()), evaluation.tokens()));
+  return writeOut(fmt::format("loss {:.6f}{}  over {} targets\n", evaluation.loss(),
+                              perplexityText("  perplexity ", evaluation.loss(), plan), evaluation.tokens()));
 }
 
 Status evaluate(const EvalOptions &options) {

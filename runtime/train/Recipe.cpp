@@ -233,11 +233,17 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.cycles, 1);
   fill(said.decayShape, "cosine");
   fill(said.decayAll, false);
-  for (const OptimizerSpec *optimizer : optimizers) {
-    fill(said.weightDecay, optimizer->usualDecay);
+  // A number is filled in where it is usual for all of the plan's optimizers that have it; else each has its own.
+  const auto agree = [&](const OptimizerSpec *one) { return one->usualDecay == optimizers.front()->usualDecay; };
+  if (!optimizers.empty() && std::ranges::all_of(optimizers, agree))
+    fill(said.weightDecay, optimizers.front()->usualDecay);
+  for (const OptimizerSpec *optimizer : optimizers)
     for (const kernels::Hyperparameter &each : optimizer->hyperparameters)
-      fill(said.hyperparameters[std::string(each.name)], each.usual);
-  }
+      if (std::ranges::all_of(optimizers, [&](const OptimizerSpec *other) {
+            const kernels::Hyperparameter *own = other->find(each.name);
+            return !own || own->usual == each.usual;
+          }))
+        fill(said.hyperparameters[std::string(each.name)], each.usual);
   fill(said.groups, plan.settings.groups);
   if (plan.settings.clip)
     fill(said.clipNorm, usual.clipNorm);
@@ -253,11 +259,16 @@ namespace {
 
 /// As it is without groups.
 UpdateRecipe updateOf(const plan::Parameter &parameter, const Recipe &recipe, const RecipeOptions &all) {
-  UpdateRecipe update{recipe.rate, *all.decayAll || parameter.dims.size() >= 2 ? *all.weightDecay : 0,
-                      kernels::findOptimizer(parameter.optimizer), {}};
-  if (update.optimizer)
-    for (const kernels::Hyperparameter &each : update.optimizer->hyperparameters)
-      update.hyperparameters.push_back(all.hyperparameters.at(std::string(each.name)).value_or(each.usual));
+  UpdateRecipe update{recipe.rate, 0, kernels::findOptimizer(parameter.optimizer), {}};
+  if (!update.optimizer)
+    return update;
+  if (*all.decayAll || parameter.dims.size() >= 2)
+    update.decay = all.weightDecay.value_or(update.optimizer->usualDecay);
+  for (const kernels::Hyperparameter &each : update.optimizer->hyperparameters) {
+    auto said = all.hyperparameters.find(each.name);
+    update.hyperparameters.push_back(said == all.hyperparameters.end() ? each.usual
+                                                                       : said->second.value_or(each.usual));
+  }
   return update;
 }
 

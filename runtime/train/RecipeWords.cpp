@@ -65,8 +65,8 @@ Result<std::vector<std::string>> recipeWords(const CLI::App &app, const std::str
 }
 
 std::vector<SaidOption> saidOptions(const CLI::App &app) {
-  constexpr std::string_view kOfOneRun[] = {"recipe", "resume",      "overwrite", "epochs",        "metrics",
-                                            "trace",  "tensorboard", "calls",     "save-gradients"};
+  constexpr std::string_view kOfOneRun[] = {"recipe", "resume",      "overwrite", "epochs",         "metrics",
+                                            "trace",  "tensorboard", "calls",     "save-gradients", "quiet"};
   std::vector<SaidOption> all;
   for (const CLI::Option *option : app.get_options())
     if (const std::string key = option->get_lnames().empty() ? kPlanKey : option->get_lnames().front();

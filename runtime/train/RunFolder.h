@@ -11,6 +11,9 @@
 
 namespace mt::train {
 
+/// Marks the folder of a run, and says which it holds.
+inline constexpr const char *kRunFile = "run.json";
+
 class RunFolder {
 public:
   /// Makes the folder and locks it for as long as the object lives. Errors: it cannot be written; another process

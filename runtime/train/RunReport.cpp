@@ -37,6 +37,9 @@ Status makeReport(const ReportOptions &options) {
   const std::string folder = isFolder ? options.from : folderOf(options.from);
   MT_ASSIGN(const RunHistory history, RunHistory::read(isFolder ? options.from + "/metrics.jsonl" : options.from));
   const std::string output = options.output.empty() ? fmt::format("{}/{}", folder, kReportFile) : options.output;
+  MT_TRY(keepInputs(
+      "-o", output,
+      std::vector<InputFile>{{"the run's history", isFolder ? options.from + "/metrics.jsonl" : options.from}}));
   MT_TRY(writeFileAtomically(output, reportPage(history)));
   return writeAbout(output, fmt::format("{}: step {}\n", output, history.step));
 }

@@ -8,6 +8,7 @@
 #include "runtime/host/MachineMemory.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plan/WeightFiles.h"
 #include "runtime/train/Checksum.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/Metrics.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fmt/ranges.h>
 #include <map>
 
 namespace mt::train {
@@ -161,6 +163,7 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   if (!options.data.paths.empty() || !options.dryRun)
     MT_TRY(setup->openData());
   MT_TRY(setup->openSamples());
+  MT_TRY(setup->keepInputs());
   MT_TRY(setup->openFolder(ranks));
   if (!setup->data.data.empty())
     MT_TRY(setup->arrangeData());
@@ -230,6 +233,22 @@ Status TrainSetup::followFirst(const std::string &told) {
   return Status();
 }
 
+/// Nothing that the run writes by a name that was given is what it reads.
+Status TrainSetup::keepInputs() const {
+  std::vector<InputFile> inputs = plan::weightFiles(plan);
+  inputs.push_back({"the plan", options.plan});
+  for (const std::string &path : options.data.paths)
+    inputs.push_back({"--data", path});
+  for (const std::string &path : options.evalData)
+    inputs.push_back({"--eval-data", path});
+  inputs.push_back({"--tokenizer", options.data.tokenizer});
+  for (const auto &[option, path] :
+       {std::pair("--metrics", options.metrics), std::pair("--trace", options.machine.trace),
+        std::pair("--save-gradients", options.saveGradients)})
+    MT_TRY(mt::keepInputs(option, path, inputs));
+  return Status();
+}
+
 Status TrainSetup::openFolder(Ranks &ranks) {
   if (options.out.empty())
     options.out = "runs/" + fs::path(options.plan).stem().string();
@@ -256,12 +275,22 @@ Status TrainSetup::openFolder() {
   return MetricsFile::makeRoom(options.metrics, from.run, from.checkpoint.has_value());
 }
 
+static std::string groupList(const std::vector<std::string> &groups) {
+  return groups.empty() ? "none" : fmt::format("{}", fmt::join(groups, " "));
+}
+
 Status TrainSetup::settleRecipe(const Ranks &ranks) {
   const RecipeOptions said = options.recipe;
   if (std::optional<std::vector<std::string>> &groups = options.recipe.groups) // after the plan's, which they override
     groups->insert(groups->begin(), plan.settings.groups.begin(), plan.settings.groups.end());
-  if (from.checkpoint && data.corpus)
+  if (from.checkpoint && data.corpus) {
     MT_TRY(resumeRecipe(*this, ranks));
+    const std::vector<std::string> &ofPlan = plan.settings.groups, &ofRun = *options.recipe.groups;
+    if (ranks.isFirst() && !said.groups && std::ranges::mismatch(ofRun, ofPlan).in2 != ofPlan.end())
+      log().warn(
+          "{}: its groups of parameters, {}, are not the run's, {}, which goes on with its own: say --group for others",
+          options.plan, groupList(ofPlan), groupList(ofRun));
+  }
   fillDefaults(options.recipe, plan);
   if (!options.recipe.steps)
     options.recipe.steps = data.corpus ? data.order->rows() / plan.settings.batch : 0; // an epoch
@@ -354,21 +383,28 @@ int64_t trainableElements(const plan::Plan &plan) {
 }
 
 Status checkWeightFiles(const plan::Plan &plan) {
-  std::map<std::string, uint64_t> sizes;
+  std::map<std::string, MappedFile> files;
   const auto check = [&](const std::string &name, const plan::Initial &initial) {
     if (initial.path.empty())
       return Status();
-    std::error_code error;
-    auto [at, fresh] = sizes.try_emplace(initial.path, 0);
-    if (fresh)
-      at->second = fs::file_size(initial.path, error);
-    if (error)
-      return fail("{}: {}: it holds the weights of '{}'; bring it back, or compile the model where it is now",
-                  initial.path, error.message(), name);
-    if (initial.offset > at->second || initial.length > at->second - initial.offset)
+    auto at = files.find(initial.path);
+    if (at == files.end()) {
+      Result<MappedFile> opened = MappedFile::open(initial.path);
+      if (!opened)
+        return fail("{}: it holds the weights of '{}'; bring it back, or compile the model where it is now",
+                    opened.status().message(), name);
+      at = files.emplace(initial.path, std::move(*opened)).first;
+    }
+    const MappedFile &file = at->second;
+    if (initial.offset > file.size() || initial.length > file.size() - initial.offset)
       return fail("{}: {} bytes are too few: '{}' is at {}, {} long; the file changed since the plan was compiled: "
                   "compile it anew",
-                  initial.path, at->second, name, initial.offset, initial.length);
+                  initial.path, file.size(), name, initial.offset, initial.length);
+    MT_ASSIGN(const uint64_t sample, plan::sampleOf(file, initial));
+    if (initial.sample != 0 && sample != initial.sample)
+      return fail("{}: at {} are other bytes of '{}' than when the plan was compiled: the file was written anew, with "
+                  "other weights or in another order; compile it anew",
+                  initial.path, initial.offset, name);
     return Status();
   };
   for (const plan::Parameter &parameter : plan.parameters) {

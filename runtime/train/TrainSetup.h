@@ -29,6 +29,7 @@ struct TrainSetup {
 private:
   Status openData();
   Status openSamples();
+  Status keepInputs() const;
   Status openFolder(Ranks &ranks);
   Status openFolder();
   nlohmann::ordered_json toCompare() const;

@@ -266,8 +266,8 @@ private:
       keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
     if (board)
       keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
-    progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
-                              std::exp(loss), evaluation->tokens()));
+    progress.note(fmt::format("step {}: evaluation loss {:.4f}{}, over {} targets", step, loss,
+                              perplexityText(", perplexity ", loss, setup.plan), evaluation->tokens()));
     syncMetrics(); // before the checkpoint says that it was made
     writer->record(evaluations);
     report();

@@ -227,6 +227,25 @@ def outputs_that_need_a_second_file(b):
 
 
 @case
+def outputs_that_are_inputs(b):
+    """Nothing that is read is lost to what is written, by whatever name."""
+    b.scratch.run("mtmodel mlp --weights -o kept.onnx")
+    b.scratch.run("bash -c 'cp data.npz own.npz; ln -sf own.npz link.npz; cp plan.bin own.bin'")
+    kept = {name: b.read(name) for name in ("kept.onnx", "kept.onnx.data", "own.npz", "own.bin")}
+    compile_kept = "mtc compile kept.onnx --batch 4 --loss mse --target cpu -o"
+    train = "mtrun own.bin --data own.npz --steps 1 --out lost --overwrite"
+    b.refuses(f"{compile_kept} kept.onnx", r"-o kept\.onnx: this would overwrite the model, kept\.onnx: name another file")
+    b.refuses(f"{compile_kept} ./kept.onnx.data", r"-o \./kept\.onnx\.data: this would overwrite the model's weights, ")
+    b.refuses("mtc dump own.bin -o own.bin", r"-o own\.bin: this would overwrite the plan, own\.bin")
+    for option in ("--metrics", "--trace", "--save-gradients"):
+        b.refuses(f"{train} {option} link.npz", rf"{option} link\.npz: this would overwrite --data, own\.npz")
+        b.refuses(f"{train} {option} own.bin", rf"{option} own\.bin: this would overwrite the plan, own\.bin")
+    for name, data in kept.items():
+        if b.read(name) != data:
+            raise tool.Failure(f"{name} changed")
+
+
+@case
 def missing_plan(b):
     b.refuses("mtrun nothing.bin --data data.npz", r"nothing\.bin")
 

@@ -144,6 +144,30 @@ def schedules(bench):
 
 
 @case
+def own_numbers(bench):
+    """What is not said is as usual for each optimizer, in a repeated run too."""
+    bench.compile("lion", "--optimizer lion --group '*.bias:optimizer=adamw'")
+    own = bench.train("lion", "--lr 0.01", run="own", steps=3)
+    said = bench.train("lion", "--lr 0.01 --group '*:beta2=0.99' --group '*.bias:beta2=0.999'", run="said", steps=3)
+    bench.scratch.run("mtrun --recipe own/recipe.toml --out again --overwrite")
+    bench.scratch.run("mtrun export again -o again.safetensors")
+    for other in (said[1], tool.safetensors(bench.scratch / "again.safetensors")):
+        if problem := tool.different(own[1], other):
+            raise tool.Failure(problem)
+
+
+@case
+def other_groups_of_a_plan(bench):
+    """A run goes on with its groups; that a plan has others is said."""
+    bench.compile("plain")
+    bench.train("plain", run="goes-on", steps=2)
+    bench.compile("other", "--group '*.bias:lr=0.5'")
+    done = bench.scratch.attempt("mtrun other.bin --data data.bin --steps 3 --out goes-on --resume")
+    if done.returncode != 0 or "other.bin: its groups of parameters, *.bias:lr=0.5, are not the run's, none" not in done.stderr:
+        raise tool.Failure(f"exit {done.returncode}: {done.stderr}")
+
+
+@case
 def resumed(bench):
     """A run that goes on keeps its groups; another plan may place the state elsewhere; what is changed is said."""
     groups = "--group '*.bias:lr=0.5,momentum=0.5' --lr-schedule cosine --min-lr 0.001 --warmup 2"
@@ -180,6 +204,7 @@ def refusals(bench):
             (train + ":lr=1", 2, "must be PATTERN:KEY=VALUE"),
             (train + "'*:lr'", 2, "'lr': must be KEY=VALUE with one of the keys lr, decay, beta1"),
             (train + "'*:rate=1'", 2, "'rate=1': must be KEY=VALUE"),
+            (train + "'*:lr=1,lr=2'", 2, "'lr' is said twice"),
             (train + "'*:lr=-1'", 2, "lr=-1: must be a number, not negative"),
             (train + "'*:lr=nan'", 2, "lr=nan: must be a number, not negative"),
             (train + "'*:lr=1x'", 2, "lr=1x: must be a number"),

@@ -224,6 +224,19 @@ def check_short_rows(scratch):
         raise tool.Failure(f"tokens alone: {' '.join(words)}, and the loss is {expected}: the model shifts its labels itself")
 
 
+def check_loss_of_rows(scratch):
+    """A loss that divides by no count of labels: rows weigh alike in its evaluation, whatever the batch and the labels that count."""
+    (scratch / "model.onnx").write_bytes(language(counted_by_shape(), [LABEL_INPUT], BOUNDS))
+    tokens, targets = [*TOKENS, TOKENS[1]], [*LABELS, [-100] * (SEQUENCE - 1) + [2]]
+    write_data(scratch / "data.npz", tokens=tokens, target=targets)
+    expected = sum(surprise(t, y) for r, k in zip(tokens, targets) for t, y in zip(r, k) if y >= 0) / len(tokens)
+    for batch in (1, 2, BATCH):
+        scratch.run(f"mtc compile model.onnx -o plan.bin --batch {batch} --loss output:loss")
+        words = scratch.run("mtrun eval plan.bin --data data.npz").split()
+        if abs(float(words[1]) - expected) > 2e-6 or "perplexity" in words:
+            raise tool.Failure(f"a loss of rows in batches of {batch}: {' '.join(words)}, and it is {expected}")
+
+
 def check_no_index(scratch):
     """A loss without an ignore index counts every label: -100 and short rows are refused."""
     (scratch / "model.onnx").write_bytes(language(entropy("logits", "target", "ce", "loss", reduction="mean"), [LABEL_INPUT]))
@@ -322,6 +335,7 @@ def test():
         for name, model, inputs, expected in cases():
             check_case(scratch, name, model, inputs, expected)
         check_short_rows(scratch)
+        check_loss_of_rows(scratch)
         check_no_index(scratch)
         check_narrow_labels(scratch)
         check_weighed_class(scratch)

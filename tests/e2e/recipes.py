@@ -81,6 +81,15 @@ def a_run_that_goes_on_says_so(b):
 
 
 @case
+def a_run_that_was_moved_goes_on_where_it_lies(b):
+    b.scratch.run("mtrun --recipe r.toml --steps 8 --checkpoint-every 4 --keep 9 --out first --quiet")
+    b.scratch.run("bash -c 'cp -r first moved && rm -r moved/step-8 && mv first whole'")
+    said = b.scratch.run("mtrun --recipe moved/recipe.toml --resume")
+    tool.expect("step 8/8" in said and not (b.scratch / "first").exists() and b.used("moved")["out"] == "moved", said)
+    b.same("whole", "moved", 8)
+
+
+@case
 def every_schedule_is_said_again(b):
     for schedule in ("constant", "linear --min-lr 1e-5", "cosine --lr-cycles 2", "wsd --decay-steps 2 --decay-shape 1-sqrt",
                      "wsd", "inverse-sqrt"):

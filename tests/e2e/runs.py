@@ -202,6 +202,10 @@ def frozen_weights_that_changed(b):
     data = bytearray((b.scratch / "frozen.onnx.data").read_bytes())
     data[1] ^= 1  # in layers.0.weight
     (b.scratch / "frozen.onnx.data").write_bytes(data)
+    for way in (f"{train} --steps 4 --resume", f"{train} --resume --dry-run", "mtrun eval frozen.bin --data points.npz"):
+        done = b.scratch.attempt(way)
+        expect(done.returncode == 1 and "at 0 are other bytes of 'layers.0.weight' than when the plan was compiled" in done.stderr, "a changed file", done)
+    b.scratch.run("mtc compile frozen.onnx -o frozen.bin --batch 4 --loss cross-entropy --freeze 'layers.0.*'")
     done = b.scratch.attempt(f"{train} --steps 4 --resume")
     expect(done.returncode == 1 and "frozen/step-3 was trained beside other frozen weights" in done.stderr, "other frozen weights", done)
     done = b.scratch.attempt("mtrun eval frozen.bin --data points.npz --from frozen")

@@ -96,6 +96,8 @@ const Refusal kRefusals[] = {
     {fused("exp 0:bf16 -> 1"), "elementwise: exp: operand 1 (result) is bf16, want f32"},
     {fused("constant 0.5:i64, cast 0:f32 -> 2"), "elementwise: a constant of type i64 cannot be 0.5"},
     {fused("constant -1:u8, cast 0:f32 -> 2"), "elementwise: a constant of type u8 cannot be -1"},
+    {fused("constant -129:i8, cast 0:f32 -> 2"), "elementwise: a constant of type i8 cannot be -129"},
+    {fused("constant 128:i8, cast 0:f32 -> 2"), "elementwise: a constant of type i8 cannot be 128"},
     {fused("constant 1e300:f32, cast 0:f32 -> 2"), "elementwise: a constant of type f32 cannot be 1e+300"},
     {fused("exp 0:f32 -> 0"),
      "elementwise: the expression names 1 results, for 1 operands: each another value that it computes"},

@@ -201,6 +201,8 @@ TEST(Expression, SameBitsOfWholeNumbersAndOf64Bits) {
   const Dims domain = {5, 411};
   expectSameBits(expressionOf("constant 3:i64, mod 0 2:i64, cast 3:i32, mul 4 1:i32, cast 5:f32, compare.eq 3 2:bool -> 5 6 7"),
                  {integers(domain, -50, 50, 1), integers({411}, -9, 9, 2, DType::i32)}, domain);
+  expectSameBits(expressionOf("constant -128:i8, cast 0:i8, maximum 1 2:i8, compare.gt 2 1:bool -> 3 4"),
+                 {integers(domain, -50, 50, 1)}, domain);
   expectSameBits(expressionOf("cast 0:f64, exp 1:f64, cast 2:f32, cast 2:i8 -> 2 3 4"), {random(domain, 3, 3)}, domain);
 }
 

@@ -68,6 +68,54 @@ TEST(Dimensions, SequencesOfTheirOwnAreBoundByName) {
   EXPECT_TRUE(result.complains({"nobody:1"})) << result.everything();
 }
 
+/// A layer of a recurrent model: tokens, and states whose first dimension is the layers'.
+TestModel recurrent(std::initializer_list<std::string> ids, std::initializer_list<std::string> state) {
+  TestModel model;
+  model.input("ids", kInt64, ids).input("h0", kFloat, state).output("y").output("z");
+  model.node("Neg", {"ids"}, {"y"});
+  model.node("Neg", {"h0"}, {"z"});
+  return model;
+}
+Imported withBatchDims(const TestModel &model, std::map<std::string, int64_t> batchDims) {
+  ImportOptions options;
+  options.batch = 4, options.sequence = 32, options.batchDims = std::move(batchDims);
+  return import(model.save(), options);
+}
+
+TEST(Dimensions, TheBatchIsWhereSymbolsSay) {
+  Imported result = withBatchDims(recurrent({"seq", "Batch_Size"}, {"2", "Batch_Size", "8"}), {});
+  EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<4x2x8xf32> {nn.input = \"h0\"}")) << result.everything();
+  EXPECT_TRUE(result.has("(tensor<4x32xi64>) -> tensor<32x4xi64>")) << result.everything();
+  EXPECT_TRUE(result.has("(tensor<4x2x8xf32>) -> tensor<2x4x8xf32>")) << result.everything();
+  ASSERT_EQ(result.warnings.size(), 2U);
+  EXPECT_TRUE(result.warnings[1].starts_with("dimension 1 of input 'h0' ('Batch_Size') is taken as the batch"))
+      << result.warnings[1];
+  EXPECT_EQ(result.sequence, 32);
+  // a state whose layers are fixed has the batch where the tokens' symbol is; tokens have no sign, and are as ever
+  result = withBatchDims(recurrent({"s0", "s1"}, {"2", "s0", "8"}), {});
+  EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<4x2x8xf32> {nn.input = \"h0\"}")) << result.everything();
+  result = withBatchDims(recurrent({"s0", "s1"}, {"s0", "s1", "s1"}), {});
+  EXPECT_FALSE(result.has("nn.transpose")) << result.everything();
+}
+
+TEST(Dimensions, TheBatchIsWhereTheUserSays) {
+  const TestModel fixed = recurrent({"32", "4"}, {"2", "4", "8"});
+  EXPECT_TRUE(withBatchDims(fixed, {}).complains({"dimension 0 of input 'h0' is 2", "--batch-dim h0=N"}));
+  for (std::map<std::string, int64_t> dims : {std::map<std::string, int64_t>{{"", 1}}, {{"ids", 1}, {"h0", 1}}}) {
+    Imported result = withBatchDims(fixed, dims);
+    EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
+    EXPECT_TRUE(result.has("tensor<4x2x8xf32> {nn.input = \"h0\"}")) << result.everything();
+    EXPECT_TRUE(result.warnings.empty());
+  }
+  Imported result = withBatchDims(recurrent({"batch", "s1"}, {"s1", "batch", "8"}), {{"", 0}});
+  EXPECT_TRUE(result.complains({"dimension 's1' would be 4", "and 32"})) << result.everything();
+  EXPECT_TRUE(withBatchDims(fixed, {{"", 1}, {"h0", 3}}).complains({"--batch-dim h0=3: input 'h0' has 3 dimensions"}));
+  EXPECT_TRUE(
+      withBatchDims(fixed, {{"", 1}, {"h1", 1}}).complains({"--batch-dim h1: the model has no input of that name"}));
+}
+
 TEST(Dimensions, StaticSizesMustAgree) {
   EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 4, 12).complains({"dimension 0", "'ids'", "--batch"}));
   EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 2, 16).complains({"dimension 1", "'mask'", "--seq 12"}));

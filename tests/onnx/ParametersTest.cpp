@@ -103,6 +103,18 @@ TEST(Parameters, RotaryTablesAndMasksAreNot) {
   EXPECT_EQ(result.parameters.size(), 4U) << "the mask is no argument";
 }
 
+// Zeros and ones hide what they multiply, and nothing that they are added to: weights begin so, too.
+TEST(Parameters, ZerosAndOnesThatAreAddedAreTrained) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "2", "3"}).output("y");
+  const std::vector<float> zerosAndOnes = {1, 1, 0, 0, 0, 1};
+  model.weights("added", {2, 3}, zerosAndOnes);
+  model.weights("factor", {2, 3}, zerosAndOnes);
+  model.node("Mul", {"x", "factor"}, {"masked"});
+  model.node("Add", {"masked", "added"}, {"y"});
+  EXPECT_EQ(import(model).trained(), Names{"added"});
+}
+
 TEST(Parameters, RunningStatisticsAreNot) {
   TestModel model;
   model.input("x", kFloat, {"b", "40", "6"}).output("y");

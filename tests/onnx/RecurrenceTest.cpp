@@ -6,7 +6,7 @@
 namespace mt::onnx::test {
 namespace {
 
-/// A layer of width 4 on x [steps, b, 3] or, batch first, [b, steps, 3].
+/// A layer of width 4 on x [steps, n, 3] or, batch first, [n, steps, 3].
 struct Layer {
   TestModel model{22};
   ::onnx::NodeProto *node = nullptr;
@@ -18,9 +18,9 @@ struct Layer {
         std::initializer_list<std::string> outputs = {"y"})
       : op(op), gates(gates), directions(directions) {
     if (batchFirst)
-      model.input("x", kFloat, {"b", "5", "3"});
+      model.input("x", kFloat, {"n", "5", "3"});
     else
-      model.input("x", kFloat, {"5", "b", "3"});
+      model.input("x", kFloat, {"5", "n", "3"});
     model.weights("W", {directions, gates * 4, 3});
     model.weights("R", {directions, gates * 4, 4});
     model.weights("B", {directions, 2 * gates * 4});
@@ -51,7 +51,7 @@ void expect(const Imported &result, std::initializer_list<std::string> snippets)
 
 Imported named(Layer &layer) {
   ImportOptions options;
-  options.dims["b"] = 2;
+  options.dims["n"] = 2;
   return import(layer.model, 5, options);
 }
 
@@ -80,7 +80,7 @@ TEST(Recurrence, BothDirectionsBatchFirst) {
 
 TEST(Recurrence, LengthsStatesAndPeepholes) {
   Layer lstm("LSTM", 4, 1, true, {"x", "W", "R", "B", "lengths", "h0", "c0", "P"}, {"y", "", "c"});
-  lstm.model.input("lengths", kInt64, {"b"});
+  lstm.model.input("lengths", kInt64, {"n"});
   lstm.model.weights("h0", {2, 1, 4});
   lstm.model.weights("c0", {2, 1, 4}, std::vector<float>(8, 0.0F));
   lstm.model.weights("P", {1, 12});

@@ -28,3 +28,28 @@ func.func @main(%y: tensor<2x4xf32> {nn.input = "labels"}, %w: tensor<4x4xf32> {
   %l = nn.matmul %y, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   return %l : tensor<2x4xf32>
 }
+
+// -----
+
+// Logits that have sequence and batch as one dimension, sequence first: labels have rows first.
+// CHECK: func.func @main(%arg0: tensor<2x4xi64> {nn.input = "input_ids"}, %{{[^ ]*}}: tensor<9x6xf32> {{{.*}}}, %[[L:[^ ]*]]: tensor<2x4xi64> {nn.labels, nn.vocabulary = 9 : i64}
+// CHECK: %[[T:.*]] = nn.transpose %[[L]] {permutation = array<i64: 1, 0>} : (tensor<2x4xi64>) -> tensor<4x2xi64>
+// CHECK: nn.reshape %[[T]] : (tensor<4x2xi64>) -> tensor<8xi64>
+func.func @main(%ids: tensor<2x4xi64> {nn.input = "input_ids"}, %t: tensor<9x6xf32> {nn.parameter = "wte", nn.trainable}) -> (tensor<8x9xf32> {nn.output = "logits"}) {
+  %i = nn.transpose %ids {permutation = array<i64: 1, 0>} : (tensor<2x4xi64>) -> tensor<4x2xi64>
+  %h = nn.embedding %t, %i : (tensor<9x6xf32>, tensor<4x2xi64>) -> tensor<4x2x6xf32>
+  %r = nn.reshape %h : (tensor<4x2x6xf32>) -> tensor<8x6xf32>
+  %l = nn.matmul %r, %t {transposeRhs = true} : (tensor<8x6xf32>, tensor<9x6xf32>) -> tensor<8x9xf32>
+  return %l : tensor<8x9xf32>
+}
+
+// -----
+
+// expected-error @+1 {{--loss cross-entropy: the batch, which is not dimension 0 of the inputs, cannot be followed to the output: labels could not be given row by row; choose another output with --loss output:NAME, or export the loss}}
+func.func @main(%x: tensor<2x4x3xf32> {nn.input = "x"}, %w: tensor<3x4xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<4x2x4xf32> {nn.output = "logits"}) {
+  %t = nn.transpose %x {permutation = array<i64: 1, 2, 0>} : (tensor<2x4x3xf32>) -> tensor<4x3x2xf32>
+  %s = nn.softmax %t : (tensor<4x3x2xf32>) -> tensor<4x3x2xf32>
+  %b = nn.transpose %s {permutation = array<i64: 0, 2, 1>} : (tensor<4x3x2xf32>) -> tensor<4x2x3xf32>
+  %l = nn.matmul %b, %w : (tensor<4x2x3xf32>, tensor<3x4xf32>) -> tensor<4x2x4xf32>
+  return %l : tensor<4x2x4xf32>
+}

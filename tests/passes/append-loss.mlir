@@ -76,3 +76,18 @@ func.func @main(%ids: tensor<8xi64> {nn.input = "input_ids"}, %t: tensor<9x6xf32
   %r = nn.reshape %l : (tensor<8x18xf32>) -> tensor<8x2x9xf32>
   return %r : tensor<8x2x9xf32>
 }
+
+// -----
+
+// Inputs that the model has sequence first: labels have a row for each of the batch, and go where the logits have it.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[L:[^ ]*]]: tensor<2x4xi64> {nn.labels, nn.vocabulary = 9 : i64}
+// CHECK: %[[T:.*]] = nn.transpose %[[L]] {permutation = array<i64: 1, 0>} : (tensor<2x4xi64>) -> tensor<4x2xi64>
+// CHECK: %[[ROWS:.*]] = nn.reshape %[[T]] : (tensor<4x2xi64>) -> tensor<8xi64>
+// CHECK: nn.linear_cross_entropy %{{.*}}, %arg1, %[[ROWS]]
+func.func @main(%ids: tensor<2x4xi64> {nn.input = "input_ids"}, %t: tensor<9x6xf32> {nn.parameter = "wte", nn.trainable}) -> (tensor<4x2x9xf32> {nn.output = "logits"}) {
+  %i = nn.transpose %ids {permutation = array<i64: 1, 0>} : (tensor<2x4xi64>) -> tensor<4x2xi64>
+  %h = nn.embedding %t, %i : (tensor<9x6xf32>, tensor<4x2xi64>) -> tensor<4x2x6xf32>
+  %l = nn.matmul %h, %t {transposeRhs = true} : (tensor<4x2x6xf32>, tensor<9x6xf32>) -> tensor<4x2x9xf32>
+  return %l : tensor<4x2x9xf32>
+}

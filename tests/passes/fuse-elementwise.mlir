@@ -198,3 +198,25 @@ func.func private @views_before(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>) ->
   %5 = nn.add %1, %4 : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return %5 : tensor<f32>
 }
+
+// Whole numbers are numbers of an expression where a double holds them; 2^53 + 1 is read.
+// CHECK-LABEL: func.func private @whole_numbers
+// CHECK-DAG: %[[ODD:.*]] = nn.constant dense<9007199254740993>
+// CHECK: nn.elementwise %arg0, %[[ODD]] {expression = "constant 5:i64, {{.*}}compare.{{.*}}"}
+func.func private @whole_numbers(%x: tensor<4x8xi64>) -> tensor<4x8xi1> {
+  %five = nn.constant dense<5> : tensor<i64>
+  %odd = nn.constant dense<9007199254740993> : tensor<i64>
+  %0 = nn.add %x, %five : (tensor<4x8xi64>, tensor<i64>) -> tensor<4x8xi64>
+  %1 = nn.compare %0, %odd {predicate = "lt"} : (tensor<4x8xi64>, tensor<i64>) -> tensor<4x8xi1>
+  return %1 : tensor<4x8xi1>
+}
+
+// The least number of a type is one of it.
+// CHECK-LABEL: func.func private @least_of_bytes
+// CHECK: nn.elementwise %arg0 {expression = "constant -128:i8
+func.func private @least_of_bytes(%x: tensor<4x8xi8>) -> tensor<4x8xi1> {
+  %least = nn.constant dense<-128> : tensor<i8>
+  %0 = nn.neg %x : (tensor<4x8xi8>) -> tensor<4x8xi8>
+  %1 = nn.compare %0, %least {predicate = "gt"} : (tensor<4x8xi8>, tensor<i8>) -> tensor<4x8xi1>
+  return %1 : tensor<4x8xi1>
+}

@@ -3,7 +3,7 @@
 // RUN: mtc-opt %s --split-input-file --mt-append-loss=loss=output:loss --mt-split-batch | FileCheck %s --check-prefix=WHOLE
 
 // The mean over labels that count: the count is that of the step. The batch itself needs no change.
-// CHECK: module attributes {nn.loss = "output:loss"}
+// CHECK: module attributes {nn.loss = "output:loss"} {
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<2x3xi64> {nn.ignored = -100 : i64, nn.input = "target", nn.labels, nn.targets = array<i64: 1, 3>, nn.vocabulary = 4 : i64}
 // CHECK: nn.slice {{.*}}sizes = array<i64: 2, 2, 4>
@@ -56,7 +56,7 @@ func.func @main(%x: tensor<8x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.pa
 // -----
 
 // A mean over rows is scaled to the share of the batch, and so is a penalty of weights alone; every row counts.
-// CHECK: module attributes {nn.every_row, nn.loss = "output:loss"}
+// CHECK: module attributes {nn.every_row, nn.loss = "output:loss", nn.loss_of_rows}
 // CHECK-LABEL: func.func @main
 // CHECK: %[[MEAN:.*]] = nn.reduce %{{.*}}kind = "mean"{{.*}} -> tensor<f32>
 // CHECK: %[[QUARTER:.*]] = nn.constant dense<2.500000e-01> : tensor<f32>

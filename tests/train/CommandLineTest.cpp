@@ -3,6 +3,7 @@
 
 #include "tests/train/TestFiles.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -128,7 +129,7 @@ TEST(CommandLine, RowsHeldBack) {
   EXPECT_TRUE(
       std::holds_alternative<TrainOptions>(parse({"plan.bin", "--data", "a", "--eval-every", "10", "--resume"})));
   for (const char *share : {"0", "1", "-0.1", "x", "nan"})
-    expectUsageError({"plan.bin", "--data", "a", "--eval-split", share}, "not in range (0 - 1)");
+    expectUsageError({"plan.bin", "--data", "a", "--eval-split", share}, "no number in the range (0 - 1)");
   expectUsageError({"plan.bin", "--data", "a", "--eval-split", "0.1", "--eval-data", "b"},
                    "--eval-split and --eval-data exclude");
   expectUsageError({"eval", "plan.bin", "--data", "a", "--split"}, "--split requires --from");
@@ -171,9 +172,10 @@ TEST(CommandLine, OtherCommands) {
   ASSERT_TRUE(std::get_if<ReportOptions>(&report));
   EXPECT_EQ(std::get<ReportOptions>(report).from, "runs/plan");
   EXPECT_EQ(std::get<ReportOptions>(report).output, "page.html");
-  Command probe = parse({"probe", "--device", "cuda:1"});
+  Command probe = parse({"probe", "--device", "cuda:1", "--host-memory", "104GiB"});
   ASSERT_TRUE(std::get_if<probe::ProbeOptions>(&probe));
   EXPECT_EQ(std::get<probe::ProbeOptions>(probe).device, "cuda:1");
+  EXPECT_EQ(std::get<probe::ProbeOptions>(probe).hostMemory, uint64_t{104} << 30);
   Command dry = parse({"plan.bin", "--dry-run"});
   EXPECT_TRUE(std::get_if<TrainOptions>(&dry));
 }
@@ -198,11 +200,19 @@ TEST(CommandLine, HelpHasExamplesAndVersionIsPrinted) {
 TEST(CommandLine, UsageErrors) {
   expectUsageError({}, "which plan?");
   expectUsageError({"plan.bin"}, "--data is required");
+  expectUsageError({"plan.bin", "--data", "x", "--out", ""}, "'' is no folder");
   expectUsageError({"plan.bin", "--data", "x", "--frobnicate"}, "--frobnicate");
   expectUsageError({"plan.bin", "--data", "x", "--steps", "0"}, "--steps");
   expectUsageError({"plan.bin", "--data", "x", "--steps", "five"}, "--steps");
   expectUsageError({"plan.bin", "--data", "x", "--steps", "1", "--epochs", "1"}, "--steps and --epochs");
   expectUsageError({"plan.bin", "--data", "x", "--lr-schedule", "square"}, "--lr-schedule");
+  for (const char *option : {"--lr", "--clip-norm", "--weight-decay", "--eps"})
+    for (const char *number : {"nan", "inf", "-1", "x"})
+      expectUsageError({"plan.bin", "--data", "x", option, number}, fmt::format("{} is no number", number));
+  for (const char *seed : {"-1", "18446744073709551616"})
+    expectUsageError({"plan.bin", "--data", "x", "--seed", seed}, "is no whole number from 0 to 2^64 - 1");
+  expectUsageError({"plan.bin", "--data", "x", "--warmup", "99999999999999999999"}, "is no whole number of at least 0");
+  expectUsageError({"sample", "plan.bin", "--temperature", "nan"}, "nan is no number of at least 0");
   expectUsageError({"plan.bin", "--data", "x", "--shuffle", "maybe"}, "--shuffle");
   expectUsageError({"plan.bin", "--data", "x", "--checkpoint-copy", "no"}, "--checkpoint-copy");
   expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");

@@ -109,8 +109,7 @@ TEST(RecipeFile, WhatWasSaidIsKnownButForWhatConcernsOneRun) {
                                                  {"lr", {"1e-3"}},
                                                  {"keep", {"3"}},
                                                  {"keep-best", {"true"}, true},
-                                                 {"eval-data", {"e"}},
-                                                 {"quiet", {"true"}, true}}));
+                                                 {"eval-data", {"e"}}}));
 }
 
 TEST(RecipeFile, Errors) {

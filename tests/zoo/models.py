@@ -23,7 +23,8 @@ PATCHES = dict(image_size=16, patch_size=4, hidden_size=32, num_hidden_layers=2,
 class Case:
     """build: the module; data: inputs and labels of so many rows; loss: as mtc names it. forms: further exports, of `optimized`, `static`,
     `old` and `new`. train: exported in training mode, dropping by the seed `drops`; noise: no two runs have the same losses; perturb: vectors are
-    moved away from zero and one; axes: dimensions of inputs that stay dynamic, where not the batch, and the length of integer inputs."""
+    moved away from zero and one; axes: dimensions of inputs that stay dynamic, where not the batch, and the length of integer inputs; batch: the
+    dimension of inputs, and of the output as "logits", that is the batch in the model, where not 0; in data it is 0."""
     build: Callable
     data: Callable
     loss: str = "causal-lm"
@@ -34,6 +35,7 @@ class Case:
     noise: bool = False
     perturb: bool = True
     axes: dict = dataclasses.field(default_factory=dict)
+    batch: dict = dataclasses.field(default_factory=dict)
     mtc: str = ""
 
 
@@ -839,6 +841,44 @@ class Recurrent(nn.Module):
         return self.head(self.layers(self.embed(input_ids))[0])
 
 
+class WithStates(nn.Module):
+    """An LSTM that is given its first states, [layers, batch, width]."""
+
+    def __init__(self, **more):
+        super().__init__()
+        self.embed, self.layers, self.head = nn.Embedding(128, 24), nn.LSTM(24, 24, 2, **more), nn.Linear(24, 128)
+
+    def forward(self, input_ids, h0, c0):
+        return self.head(self.layers(self.embed(input_ids), (h0, c0))[0])
+
+
+class SequenceFirst(nn.Module):
+    """PyTorch's encoder layers as they are by default: tokens and logits are [sequence, batch, ..]. A loss of its own takes labels that are so."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.place, self.head = nn.Embedding(128, 24), nn.Parameter(0.1 * torch.randn(16, 1, 24)), nn.Linear(24, 128)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(24, 4, 48, 0.0), 2, enable_nested_tensor=False)
+
+    def forward(self, input_ids, labels=None):
+        mask = torch.triu(torch.full((16, 16), -torch.inf), 1)
+        logits = self.head(self.layers(self.embed(input_ids) + self.place, mask, is_causal=True))
+        return logits if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
+class Uncertain(nn.Module):
+    """Two tasks, weighted by what they learn of their noise: the loss ends in two equal sums."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 5), nn.Linear(6, 5)
+        self.p, self.q = nn.Parameter(torch.tensor(0.3)), nn.Parameter(torch.tensor(-0.2))
+
+    def forward(self, x, labels):
+        weighted = [torch.exp(-s) * F.mse_loss(task(x), labels) for task, s in ((self.first, self.p), (self.second, self.q))]
+        return weighted[0] + weighted[1] + self.p + self.q
+
+
 class Attending(nn.Module):
     """An LSTM whose last state looks back with nn.MultiheadAttention; one class a row."""
 
@@ -1037,6 +1077,20 @@ add("lstm", lambda: Recurrent(nn.LSTM), tokens(), forms=ALL)
 add("gru", lambda: Recurrent(nn.GRU, bidirectional=True), tokens(), forms="optimized old")
 add("rnn", lambda: Recurrent(nn.RNN, nonlinearity="relu"), tokens(), forms="old")
 add("lstm-attention", Attending, classified(), "cross-entropy", forms="optimized")
+def with_states(rng, rows):
+    data = tokens()(rng, rows)
+    return dict(input_ids=data["input_ids"], h0=rng.normal(size=(rows, 2, 24)).astype(np.float32) * 0.3, c0=rng.normal(size=(rows, 2, 24)).astype(np.float32) * 0.3,
+        labels=data["labels"])
+
+
+# By symbols where they tell (the older exporter's names; states, whose layers are fixed), else by --batch-dim.
+add("states", lambda: WithStates(batch_first=True), with_states, forms="old", axes=dict(h0=(1,), c0=(1,)), batch=dict(h0=1, c0=1))
+add("states-first", WithStates, with_states, forms="static", axes=dict(input_ids=(0, 1), h0=(1,), c0=(1,)), batch=dict(input_ids=1, h0=1, c0=1, logits=1),
+    mtc="--batch-dim 1")
+add("sequence-first", SequenceFirst, tokens(), forms="old static", axes=dict(input_ids=(1,)), batch=dict(input_ids=1, logits=1), mtc="--batch-dim input_ids=1")
+add("sequence-first-loss", SequenceFirst, tokens(), "output:loss", forms="static", axes=dict(input_ids=(1,), labels=(1,)),
+    batch=dict(input_ids=1, labels=1), mtc="--batch-dim 1")
+add("uncertain", Uncertain, floats((6,), (5,)), "output:loss")  # other exports compute exp(-p) once, and it is a number then
 add("encoder-layers", lambda: Plain(True), tokens(), forms="optimized static")
 add("encoder-layers-post", lambda: Plain(False), tokens(), forms="old")
 add("vae", VAE, lambda rng, rows: dict(x=rng.normal(size=(rows, 24)).astype(np.float32) * 0.3 + 1), "output:loss", noise=True, forms="optimized", lr=0.005)

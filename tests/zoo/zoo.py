@@ -59,11 +59,18 @@ def wide_mode():
     return Wide()
 
 
-def loss_of(kind, out, labels):
+def loss_of(case, out, labels):
     from torch.nn import functional as F
+    kind = case.loss
     if kind.startswith("output:"):
         return out
+    out = out.movedim(case.batch.get("logits", 0), 0)
     return F.mse_loss(out, labels) if kind == "mse" else F.cross_entropy(out.reshape(-1, out.shape[-1]), labels.reshape(-1), ignore_index=-100)
+
+
+def rows_of(case, inputs, rows):
+    """Inputs as the model takes them, of some rows of data."""
+    return {n: np.ascontiguousarray(np.moveaxis(v[rows], 0, case.batch.get(n, 0))) for n, v in inputs.items()}
 
 
 def pytorch(model, case, inputs, labels, wide):
@@ -82,7 +89,7 @@ def pytorch(model, case, inputs, labels, wide):
             drops.begin(step + 1)
             rows = slice(step * BATCH, (step + 1) * BATCH)
             with wide_mode() if wide else contextlib.nullcontext():
-                loss = loss_of(case.loss, model(*(tensor(v[rows]) for v in inputs.values())), None if labels is None else tensor(labels[rows]))
+                loss = loss_of(case, model(*map(tensor, rows_of(case, inputs, rows).values())), None if labels is None else tensor(labels[rows]))
             optimizer.zero_grad()
             loss.backward()
             first = first or {n: p.grad.double().numpy().copy() for n, p in model.named_parameters() if p.grad is not None}
@@ -155,12 +162,12 @@ def graph(model, inputs, case, form, axes, path):
     """Writes the ONNX file; dimensions that the exporter finds fixed are then left to it."""
     import torch
     from make import forget_paths
-    example = tuple(torch.from_numpy(v[:BATCH if form else 2]) for v in inputs.values())
+    example = tuple(map(torch.from_numpy, rows_of(case, inputs, slice(BATCH if form else 2)).values()))
     more = dict(input_names=list(inputs), output_names=[case.loss[7:] if case.loss.startswith("output:") else "logits"], external_data=False)
     said = ""
     for dim in (torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO):
         if form == "old":
-            more |= dict(dynamo=False, opset_version=17, dynamic_axes={n: {a: f"{n}_{a}" if a else "batch" for a in axes[n]} for n in inputs})
+            more |= dict(dynamo=False, opset_version=17, dynamic_axes={n: {a: f"{n}_{a}" if a != case.batch.get(n, 0) else "batch" for a in axes[n]} for n in inputs})
             more |= dict(training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False) if case.train else {}
         else:
             more |= dict(dynamo=True, opset_version=23 if form == "new" else 20, optimize=form == "optimized")
@@ -185,8 +192,8 @@ def by_onnxruntime(path, case, inputs, labels):
     try:
         session = onnxruntime.InferenceSession(str(path), options)
         taken = {i.name for i in session.get_inputs()}
-        out = torch.from_numpy(np.asarray(session.run(None, {n: v[:BATCH] for n, v in inputs.items() if n in taken})[0])).double()
-        return loss_of(case.loss, out, None if labels is None else torch.from_numpy(labels[:BATCH])).item()
+        out = torch.from_numpy(np.asarray(session.run(None, {n: v for n, v in rows_of(case, inputs, slice(BATCH)).items() if n in taken})[0])).double()
+        return loss_of(case, out, None if labels is None else torch.from_numpy(labels[:BATCH])).item()
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:200]
 

@@ -3,9 +3,9 @@
 #include "compiler/pipeline/Adapters.h"
 
 #include "kernels/Optimizers.h"
-#include "runtime/plan/ParameterGroups.h"
-#include "runtime/base/AtLeast.h"
+#include "runtime/base/NumberChecks.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/plan/ParameterGroups.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
@@ -51,6 +51,23 @@ void addSequence(pipeline::Options &options, const std::string &text) {
     options.dims[text.substr(0, equal) + ":1"] = size;
 }
 
+/// --batch-dim K, or INPUT=K
+void addBatchDim(pipeline::Options &options, const std::string &text) {
+  constexpr int64_t kMostDim = 63;
+  const size_t equal = text.find('=');
+  const std::string name = equal == std::string::npos ? "" : text.substr(0, equal);
+  const std::string number = equal == std::string::npos ? text : text.substr(equal + 1);
+  const int64_t dim = number == "0" ? 0 : countIn(number);
+  if (equal == 0 || dim > kMostDim || (dim == 0 && number != "0"))
+    throwUsage(
+        "--batch-dim " + text +
+        ": must be K, or INPUT=K for one input, with K a dimension counted from 0, for example --batch-dim h0=1");
+  auto [at, fresh] = options.batchDims.emplace(name, dim);
+  if (!fresh && at->second != dim)
+    throwUsage("--batch-dim " + text + ": " + (name.empty() ? "it" : name) + " was given as " +
+               std::to_string(at->second) + " before");
+}
+
 constexpr double kMostZLoss = 1e6; ///< what is meant is far below 1
 
 /// From 0 to `most`.
@@ -66,6 +83,8 @@ uint64_t sizeOf(const std::string &flag, const std::string &text) {
   Result<uint64_t> size = parseSize(text);
   if (!size.ok())
     throwUsage(flag + " " + text + ": " + size.status().message());
+  if (*size == 0)
+    throwUsage(flag + " " + text + ": must not be zero");
   return *size;
 }
 
@@ -125,6 +144,16 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
     for (const std::string &text : all)
       addDimension(o, text);
   }, "size of another symbolic dimension; repeatable")->option_text("NAME=N")->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         "--batch-dim",
+         [&o](const std::vector<std::string> &all) {
+           for (const std::string &text : all)
+             addBatchDim(o, text);
+         },
+         "dimension of the model's inputs, or of one, that is the\nbatch (default: what their symbols say, else "
+         "0);\nrepeatable")
+      ->option_text("K|INPUT=K")
+      ->allow_extra_args(false);
   addText(app, "--loss", "KIND", [&o](const std::string &kind) {
     if (!isLoss(kind))
       throwUsage("--loss " + kind + ": must be causal-lm, cross-entropy, mse or output:NAME");
@@ -261,7 +290,8 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
   add(app, "--clipped", "SHARE", o.clipped,
       "with --clip: the share of steps whose gradient is clipped.\nThe host updates layers while backward runs, as if "
       "it was\nnot, where that saves time on average (default: 0.1; 1:\nnever)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(realNumber([](double value) { return value >= 0 && value <= 1; }, "from 0 to 1"))
+      ->needs(app.get_option("--clip"));
   addText(app, "--fuse", "on|off", [&o](const std::string &t) { o.fuse = t == "on"; },
           "elementwise operations that use each other are computed in\none pass over memory (default: on)")
       ->check(oneOf({"on", "off"}));
