@@ -49,6 +49,7 @@ Status compile(const MtcCommand &command) {
   MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, phase));
   std::vector<InputFile> inputs = plan::weightFiles(compiled.plan);
   inputs.push_back({"the model", command.options.model});
+  inputs.push_back({"--target", command.options.target});
   MT_TRY(keepInputs("-o", command.output, inputs));
   if (phase != Phase::plan)
     return put(pipeline::print(*compiled.module, phase), command.output);

@@ -58,6 +58,8 @@ inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "
 /// do not; its loss does not divide by what data say. Of a call: its results add up over a step.
 inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "nn.every_row",
                                      kLossOfRowsAttr = "nn.loss_of_rows", kStepSumsAttr = "nn.step_sums";
+/// Of an operation that puts the batch of an input, dimension 0 of its data, where the model has it.
+inline constexpr llvm::StringLiteral kMovesBatchAttr = "nn.moves_batch";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.

@@ -25,6 +25,9 @@ public:
 
 private:
   void findBatches(const std::vector<const ValueInfo *> &inputs, std::vector<std::string> &warnings);
+  std::optional<int> saidBatch(const ValueInfo &input);
+  /// Takes a dimension for the batch, as the model's symbols say; a warning where it is not the first.
+  void take(const ValueInfo &input, int batch, std::vector<std::string> &warnings);
   int batchOf(const ValueInfo &input) const {
     auto at = batches.find(input.name());
     return at == batches.end() ? 0 : at->second;
@@ -75,43 +78,61 @@ int dimensionNamed(const ValueInfo &input, const auto &wanted) {
 }
 
 /// What the user says; else a dimension that is called batch; where dimension 0 is fixed, one whose symbol is that of
-/// another input's dimension 0, as states of recurrent layers have; else dimension 0.
+/// another input's batch, as states of recurrent layers have; else dimension 0.
 void Binder::findBatches(const std::vector<const ValueInfo *> &inputs, std::vector<std::string> &warnings) {
-  std::set<std::string> first;
+  std::set<std::string> others; // symbols of dimensions that are none
+  for (const auto &[name, size] : options.dims)
+    others.insert(name);
   for (const ValueInfo *input : inputs)
-    if (shapeOf(*input).dim_size() > 0 && !symbolOf(shapeOf(*input).dim(0)).empty())
-      first.insert(symbolOf(shapeOf(*input).dim(0)));
-  std::set<std::string> unknown;
-  for (const auto &[name, dim] : options.batchDims)
-    if (!name.empty())
-      unknown.insert(name);
+    if (dimensionNamed(*input, namesBatch) == 0)
+      for (int d = 1; d < shapeOf(*input).dim_size(); ++d)
+        others.insert(symbolOf(shapeOf(*input).dim(d)));
+  std::set<std::string> known; // symbols of batches
+  std::vector<const ValueInfo *> open;
   for (const ValueInfo *input : inputs) {
     int &batch = batches[input->name()] = 0;
     const int rank = shapeOf(*input).dim_size();
-    auto given = options.batchDims.find(input->name());
-    unknown.erase(input->name());
-    if (given == options.batchDims.end())
-      given = options.batchDims.find("");
-    if (given != options.batchDims.end()) {
-      if (given->second < rank)
-        batch = static_cast<int>(given->second);
-      else if (!given->first.empty() || rank > 1)
-        problems.push_back(fmt::format("--batch-dim {}={}: input '{}' has {} dimensions, counted from 0", input->name(),
-                                       given->second, input->name(), rank));
-      continue;
-    }
-    int found = dimensionNamed(*input, namesBatch);
-    if (found < 0 && rank > 0 && isFixed(shapeOf(*input).dim(0)))
-      found = dimensionNamed(*input, [&](const std::string &symbol) { return first.contains(symbol); });
-    if (found > 0) {
-      batch = found;
-      warnings.push_back(fmt::format("{} ('{}') is taken as the batch: its data have rows first, as those of every "
-                                     "input; --batch-dim {}=0 says otherwise",
-                                     place(*input, found), symbolOf(shapeOf(*input).dim(found)), input->name()));
-    }
+    if (std::optional<int> said = saidBatch(*input))
+      batch = *said;
+    else if (int named = dimensionNamed(
+                 *input, [&](const std::string &symbol) { return namesBatch(symbol) && !others.contains(symbol); });
+             named >= 0)
+      take(*input, named, warnings);
+    else if (rank > 0 && isFixed(shapeOf(*input).dim(0)))
+      open.push_back(input);
+    if (rank > 0 && (open.empty() || open.back() != input))
+      known.insert(symbolOf(shapeOf(*input).dim(batch)));
   }
-  for (const std::string &name : unknown)
-    problems.push_back(fmt::format("--batch-dim {}: the model has no input of that name", name));
+  for (const ValueInfo *input : open)
+    if (int same = dimensionNamed(*input, [&](const std::string &symbol) { return known.contains(symbol); }); same > 0)
+      take(*input, same, warnings);
+  for (const auto &[name, dim] : options.batchDims)
+    if (!name.empty() && !batches.contains(name))
+      problems.push_back(fmt::format("--batch-dim {}: the model has no input of that name", name));
+}
+
+/// What --batch-dim says of an input.
+std::optional<int> Binder::saidBatch(const ValueInfo &input) {
+  const int rank = shapeOf(input).dim_size();
+  auto given = options.batchDims.find(input.name());
+  if (given == options.batchDims.end())
+    given = options.batchDims.find("");
+  if (given == options.batchDims.end())
+    return std::nullopt;
+  if (given->second < rank)
+    return static_cast<int>(given->second);
+  if (!given->first.empty() || rank > 1)
+    problems.push_back(fmt::format("--batch-dim {}={}: input '{}' has {} dimensions, counted from 0", input.name(),
+                                   given->second, input.name(), rank));
+  return 0;
+}
+
+void Binder::take(const ValueInfo &input, int batch, std::vector<std::string> &warnings) {
+  batches[input.name()] = batch;
+  if (batch > 0)
+    warnings.push_back(fmt::format("{} ('{}') is taken as the batch: its data have rows first, as those of every "
+                                   "input; --batch-dim {}=0 says otherwise",
+                                   place(input, batch), symbolOf(shapeOf(input).dim(batch)), input.name()));
 }
 
 void Binder::force(const ValueInfo &input, int index, int64_t size, const char *flag) {
@@ -158,7 +179,9 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   for (const ValueInfo *input : sequences) {
     const int at = sequenceOf(*input);
     const auto &dim = shapeOf(*input).dim(at);
-    std::string name = placeName(*input, 1); // as --seq INPUT=N says it, wherever the sequence is
+    std::string name = placeName(*input, at);
+    if (!options.dims.contains(name))
+      name = placeName(*input, 1); // as --seq INPUT=N says it, wherever the sequence is
     auto given = options.dims.find(name);
     if (given != options.dims.end()) {
       used.insert(name);

@@ -95,7 +95,9 @@ Value GraphImporter::asModelHas(const BoundInput &input, Value data) {
   SmallVector<int64_t> order;
   for (int64_t d = 0; d < std::ssize(input.dims); ++d)
     order.push_back(static_cast<int64_t>(input.dataDim(d)));
-  return nn::TransposeOp::create(builder, locationOf(input.name), data, order);
+  auto moved = nn::TransposeOp::create(builder, locationOf(input.name), data, order);
+  moved->setAttr(nn::kMovesBatchAttr, builder.getUnitAttr());
+  return moved;
 }
 
 void GraphImporter::noteDescriptions(const BoundInputs &inputs) {

@@ -271,7 +271,10 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
       .Case<nn::AttentionOp>([&](auto) {
         return place < 3 || (!holds(index, isAddedMask) && !holds(index, isRamp) && !holds(index, isUniform));
       })
-      .Case<nn::RecurrenceOp>([&](auto) { return true; })
+      .Case<nn::RecurrenceOp>([&](nn::RecurrenceOp op) { // states that are one number begin a sequence: no weights
+        const bool isState = use.get() == op.getInitialHidden() || use.get() == op.getInitialCell();
+        return !isState || candidates[index].isVariable || !holds(index, isUniform);
+      })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })
       .Default([&](Operation *) { return combines(index, use, others); });
 }

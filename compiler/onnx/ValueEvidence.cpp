@@ -187,7 +187,7 @@ static std::optional<std::pair<double, double>> twoValues(const HostTensor &tens
 
 bool isAddedMask(const HostTensor &tensor) {
   const auto values = twoValues(tensor);
-  return values && values->first <= -1e4 && values->second == 0;
+  return values && ((values->first <= -1e4 && values->second == 0) || (values->first == 0 && values->second >= 1e4));
 }
 
 bool isMask(const HostTensor &tensor) { return isAddedMask(tensor) || twoValues(tensor) == std::pair(0.0, 1.0); }

@@ -18,7 +18,7 @@ bool holdsCircle(const HostTensor &tensor);
 /// coordinates) or as neighbours -, but for rows of zeros: positions as Vaswani et al. write them, arXiv 1706.03762. To
 /// the precision of the stored type: what was trained from there on is no such table.
 bool holdsSinusoids(const HostTensor &tensor);
-/// Two values only, in two dimensions: zero and one that hides what it is added to, below -1e4.
+/// Two values only, in two dimensions: zero and one that hides what it is added to or subtracted from, of at least 1e4.
 bool isAddedMask(const HostTensor &tensor);
 /// The same, or one and zero, which hides what it multiplies.
 bool isMask(const HostTensor &tensor);

@@ -6,6 +6,7 @@
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Planner.h"
 #include "compiler/plan/EmitPlan.h"
+#include "runtime/base/Sizes.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 
@@ -28,6 +29,21 @@ Result<std::vector<int64_t>> microBatchesOf(const Options &options, int64_t rank
     if (own % count == 0 && (ranks == 1 || std::has_single_bit(static_cast<uint64_t>(count))))
       sizes.push_back(own / count);
   return sizes;
+}
+
+/// The rows of a step are in memory whatever the micro-batch: where they alone do not fit, no plan will.
+Status checkRows(ModuleOp module, const Options &options, int64_t microBatch, const target::Target &target) {
+  auto main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
+  double bytes = 0; // of a micro-batch
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (main.getArgAttr(i, nn::kInputAttr) || main.getArgAttr(i, nn::kLabelsAttr))
+      bytes += static_cast<double>(schedule::bytesOf(main.getArgument(i).getType()));
+  const double all = bytes * static_cast<double>(options.batch / target.ranks / microBatch);
+  const uint64_t room = target.unified ? target.deviceMemory : target.hostMemory;
+  if (all <= static_cast<double>(room))
+    return {};
+  return fail("{}: the data of a step, {} rows of {:.0f} B, are more than the {} of memory: use a smaller --batch",
+              options.model, options.batch, bytes / static_cast<double>(microBatch), formatSize(room));
 }
 
 } // namespace
@@ -119,6 +135,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!made.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(made));
+    MT_TRY(checkRows(*compiled.module, options, microBatch, target));
     Planned planned = planSchedule(*compiled.module, options, target, found, seconds, said);
     if (planned.found)
       found = std::move(planned.found);

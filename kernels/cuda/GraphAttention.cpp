@@ -182,9 +182,12 @@ struct GraphAttention {
   }
 
   /// The graph takes addresses of whole packs.
-  static bool isAligned(const Launch &launch) {
+  bool isAligned(const Launch &launch) const {
+    std::vector<size_t> packed = {operand.query, operand.key, operand.value, operand.output};
+    if (shape.gradient)
+      packed.insert(packed.end(), {AttentionOperands::kGradient, operand.dquery, operand.dkey, operand.dvalue});
     return std::ranges::all_of(
-        launch.operands, [](void *operand) { return reinterpret_cast<uintptr_t>(operand) % kGraphAlignment == 0; });
+        packed, [&](size_t i) { return reinterpret_cast<uintptr_t>(launch.operands[i]) % kGraphAlignment == 0; });
   }
 
   Status operator()(const Launch &launch) const {

@@ -88,25 +88,31 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
 
   /// Whether the model has the batch of an input elsewhere than its data.
   bool movesBatch() {
-    return llvm::any_of(main.getArguments(), [&](BlockArgument argument) {
-      auto isMove = [](Operation *user) {
-        auto transpose = dyn_cast<TransposeOp>(user);
-        return transpose && transpose.getPermutation()[0] != 0;
-      };
-      return main.getArgAttr(argument.getArgNumber(), kInputAttr) && llvm::any_of(argument.getUsers(), isMove);
-    });
+    return llvm::any_of(main.getOps<TransposeOp>(), [](TransposeOp op) { return op->hasAttr(kMovesBatchAttr); });
   }
 
-  /// Where the batch is in an output of `shape`; none after an error.
+  /// Where the batch is in an output, whose first dimensions have `shape`; none after an error. Where rows see each
+  /// other, and cannot be followed, dimension 0 has them, first of all that it may hold.
   std::optional<Rows> batchOf(Value output, ArrayRef<int64_t> shape) {
     std::optional<Rows> found = passes::rowsIn(output, main);
-    if (found && found->dim < std::ssize(shape))
-      return found;
     const int64_t rows = batch();
-    if (!movesBatch() && shape[0] % rows == 0)
+    const bool isOfClasses = found && found->dim >= std::ssize(shape), isLost = !found && movesBatch();
+    if (rows < 1) // what has no elements is refused later
+      return Rows{Rows::each, 0, 1, 1, ""};
+    if (found && !isOfClasses && found->outer * rows * found->inner == shape[found->dim])
+      return found;
+    if (!isOfClasses && !isLost && shape[0] % rows == 0) {
+      if (shape[0] != rows && rows > 1)
+        main.emitWarning() << "rows of the batch see each other, and cannot be followed to the output "
+                           << output.getType() << ": its dimension 0 is taken for " << rows << " rows of "
+                           << shape[0] / rows << ", as labels are";
       return Rows{Rows::each, 0, 1, shape[0] / rows, ""};
+    }
     InFlightDiagnostic error = main.emitError() << "--loss " << chosen << ": ";
-    if (movesBatch())
+    if (isOfClasses)
+      error << "the batch is dimension " << found->dim << " of the output " << output.getType()
+            << ", where classes are";
+    else if (isLost)
       error << "the batch, which is not dimension 0 of the inputs, cannot be followed to the output";
     else
       error << "dimension 0 of the output, " << shape[0] << ", is no multiple of the batch of " << rows;
@@ -122,6 +128,14 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     std::optional<Rows> at = batchOf(output, shape);
     if (!at)
       return nullptr;
+    if (batch() == 1) { // any dimension of one may be it, and any order is the same
+      SmallVector<int64_t> own(shape);
+      if (auto one = llvm::find(own, 1); one != own.end())
+        own.erase(one);
+      own.insert(own.begin(), 1);
+      labels = cast<BlockArgument>(addArgument(tensorOf(own, element), kLabelsAttr));
+      return reshapeTo(builder, labels, shape);
+    }
     const int64_t size = shape[at->dim], rows = size / at->outer / at->inner;
     SmallVector<int64_t> split(shape.take_front(at->dim)); // as the output has them, its batch by itself
     if (at->outer > 1)

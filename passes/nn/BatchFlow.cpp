@@ -19,6 +19,10 @@ public:
   }
 
   std::optional<Rows> at(Value value) {
+    SmallVector<Value> open{value};
+    while (!open.empty())
+      if (Operation *op = open.pop_back_val().getDefiningOp(); op && needed.insert(op).second)
+        llvm::append_range(open, op->getOperands());
     follow();
     const Rows rows = flow.rows.lookup(value);
     return rows.isEach() ? std::optional(rows) : std::nullopt;
@@ -29,13 +33,15 @@ private:
   BatchFlow flow;
   llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
   llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
+  llvm::DenseSet<Operation *> needed; ///< what is followed; empty: all
 
   void follow() {
     readArguments();
     for (Operation &op : main.front().without_terminator()) {
       if (flow.culprit)
         return;
-      visit(&op);
+      if (needed.empty() || needed.contains(&op))
+        visit(&op);
     }
   }
 

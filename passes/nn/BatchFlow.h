@@ -34,7 +34,8 @@ struct BatchFlow {
 
 /// Follows the rows, dimension 0 of every input and of the labels, through `main`, whose one result is the loss.
 BatchFlow followRows(mlir::func::FuncOp main);
-/// Where they are in `value`, of `main` before it has a loss; none: they see each other before, or it has none.
+/// Where they are in `value`, of `main` before it has a loss; none: they see each other in what it is computed from, or
+/// it does not depend on them.
 std::optional<nn::Rows> rowsIn(mlir::Value value, mlir::func::FuncOp main);
 
 } // namespace mt::passes

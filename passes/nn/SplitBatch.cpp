@@ -56,8 +56,13 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
         flow.culprit = statistic, flow.reason = "a step moves its running statistics once";
     auto loss = getOperation()->getAttrOfType<StringAttr>(kLossAttr);
     auto dividesByData = [](const BatchEdit &edit) { return edit.kind == BatchEdit::sumResult; };
-    if (loss && loss.getValue().starts_with("output:") && llvm::none_of(flow.edits, dividesByData))
+    auto isOfNoRow = [](const BatchEdit &edit) { return edit.kind == BatchEdit::scaleOperand; };
+    if (loss && loss.getValue().starts_with("output:") && !flow.culprit && llvm::none_of(flow.edits, dividesByData)) {
       getOperation()->setAttr(kLossOfRowsAttr, UnitAttr::get(&getContext()));
+      if (llvm::any_of(flow.edits,
+                       isOfNoRow)) // what is there once a batch must not weigh more in one that is filled up
+        getOperation()->setAttr(kEveryRowAttr, UnitAttr::get(&getContext()));
+    }
     int64_t whole = batch ? int64_t(batch) : flow.batch, part = microBatch ? int64_t(microBatch) : flow.batch;
     if (flow.culprit ? failed(refuse(flow, whole, part)) : failed(split(main, flow, whole, part)))
       signalPassFailure();

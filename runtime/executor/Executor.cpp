@@ -228,11 +228,11 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }
 
-Result<uint64_t> Executor::loadWeights() {
+Result<uint64_t> Executor::loadWeights(bool frozenAlone) {
   return host::loadWeights(
       state->plan, [this](const plan::Span &span) { return bytes(span); },
       device::kernelThreads(deviceOf(state->plan, state->options.device), state->options.threads),
-      state->options.network ? state->options.network->rank() : 0);
+      state->options.network ? state->options.network->rank() : 0, frozenAlone);
 }
 
 Status Executor::run(plan::ProgramKind kind) {

@@ -63,9 +63,10 @@ public:
                                                   ExecutorOptions options, Callbacks callbacks);
   ~Executor();
 
-  /// Reads or generates the initial value of every parameter; moments become zero. Before the first run; with
-  /// nothing running. Returns the fingerprint of what is not trained, see host::loadWeights().
-  Result<uint64_t> loadWeights();
+  /// Reads or generates the initial value of every parameter - `frozenAlone`: that is not trained -; moments become
+  /// zero. Before the first run; with nothing running. Returns the fingerprint of what is not trained, see
+  /// host::loadWeights().
+  Result<uint64_t> loadWeights(bool frozenAlone = false);
   /// Enqueues one iteration of the program and returns, possibly before it is done: at most two iterations are under
   /// way. Another program than the last one first waits until everything before is done. Errors may be those of
   /// earlier iterations; after an error every call returns it.

@@ -420,10 +420,12 @@ uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<std::
 
 } // namespace
 
-Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank) {
+Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank, bool frozenAlone) {
   Files files;
   std::vector<Chunk> chunks;
   for (const Parameter &parameter : plan.parameters) {
+    if (frozenAlone && parameter.trainable)
+      continue;
     for (const Source &source : sourcesOf(parameter)) {
       MT_TRY(checkTypes(source).within(placeOf(source)));
       if (!source.initial->path.empty())

@@ -20,7 +20,9 @@ using Place = std::function<HostBytes(const plan::Span &)>;
 /// taken as they are. Errors name parameter, file and element: a file missing or too short, types that do not convert,
 /// a trainable weight not finite. Returns the fingerprint of what is not trained, the same for all plans of a model:
 /// XXH3-64 over the frozen parameters' names and stored bytes, or what generates them. Zero where all are trained.
-Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank = 0);
+/// `frozenAlone`: what is trained is left as it is, for a checkpoint has it.
+Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank = 0,
+                             bool frozenAlone = false);
 
 } // namespace mt::host
 #endif

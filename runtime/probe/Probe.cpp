@@ -4,6 +4,7 @@
 #include "kernels/Samples.h"
 #include "kernels/SignatureText.h"
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
@@ -296,6 +297,7 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
   const uint64_t ownShare = host::machineMemory().available / 8 * 7; // the rest is the system's
   Probe probe(options, deviceMemory, options.hostMemory.value_or(ownShare));
   for (const std::string &path : options.plans) {
+    MT_TRY(keepInputs("-o", options.output, std::vector<InputFile>{{"the plan", path}}));
     MT_ASSIGN(plan::Plan plan, plan::load(path));
     probe.addCalls(plan);
   }

@@ -23,9 +23,9 @@ Status Evaluation::run(Session &session, int64_t step) {
 }
 
 void Evaluation::add(const Job &job, float loss) {
-  if (job.valid == 0) // no label of these rows counts: they say nothing
-    return;
   const bool ofRows = plan.settings.lossOfRows;
+  if (job.valid == 0 && !ofRows) // no label of these rows counts: they say nothing
+    return;
   sum += static_cast<double>(loss) * static_cast<double>(ofRows ? plan.settings.batch : job.valid);
   weight += ofRows ? job.count : job.valid;
   valid += job.valid;
@@ -65,7 +65,7 @@ std::string perplexityText(std::string_view before, double loss, const plan::Pla
 
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
-  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
+  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, options.from, machine, ranks));
   MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
   if (options.pack && !options.heldBack)
     MT_TRY(packAll(data.data.parts, data.data.name, plan).status());

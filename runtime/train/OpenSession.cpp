@@ -16,7 +16,7 @@ uint64_t seedOf(const CheckpointMeta &meta) {
 
 } // namespace
 
-Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, Ranks &ranks) {
+Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, MachineOptions &machine, Ranks &ranks) {
   MT_TRY(ranks.open());
   Result<plan::Plan> loaded = plan::load(path);
   MT_TRY(ranks.agree(loaded.status()));
@@ -29,7 +29,7 @@ Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, 
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", path);
-  MT_TRY(checkWeightFiles(plan));
+  MT_TRY(checkWeightFiles(plan, !from.empty()));
   return plan;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/train/RunReport.h"
 
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/Files.h"
 #include "runtime/base/Html.h"
 #include "runtime/train/ReportSections.h"
 #include "runtime/train/ReportTemplate.h"
@@ -37,9 +38,10 @@ Status makeReport(const ReportOptions &options) {
   const std::string folder = isFolder ? options.from : folderOf(options.from);
   MT_ASSIGN(const RunHistory history, RunHistory::read(isFolder ? options.from + "/metrics.jsonl" : options.from));
   const std::string output = options.output.empty() ? fmt::format("{}/{}", folder, kReportFile) : options.output;
-  MT_TRY(keepInputs(
-      "-o", output,
-      std::vector<InputFile>{{"the run's history", isFolder ? options.from + "/metrics.jsonl" : options.from}}));
+  std::vector<InputFile> inputs = {{"the run's history", isFolder ? folder + "/metrics.jsonl" : options.from}};
+  for (const char *name : {"run.json", "recipe.toml"})
+    inputs.push_back({"what the run goes on by", folder + "/" + name});
+  MT_TRY(keepInputs("-o", output, inputs));
   MT_TRY(writeFileAtomically(output, reportPage(history)));
   return writeAbout(output, fmt::format("{}: step {}\n", output, history.step));
 }

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   };
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
-  MT_ASSIGN(uint64_t frozen, session->executor->loadWeights());
+  MT_ASSIGN(uint64_t frozen, session->executor->loadWeights(!session->setup.checkpoint.empty()));
   session->frozen = checksumText(frozen);
   session->clearPending();
   if (!session->setup.checkpoint.empty()) {

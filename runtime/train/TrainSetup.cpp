@@ -150,7 +150,7 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(ranks.compare(whatRuns(plan)));
   MT_TRY(checkInputs(plan));
   MT_TRY(checkRecipe(options.recipe, plan));
-  MT_TRY(checkWeightFiles(plan));
+  MT_TRY(checkWeightFiles(plan, options.resume));
   if (!machine.memoryCheck)
     host::trustMachineMemory();
   MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
@@ -165,6 +165,8 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(setup->openSamples());
   MT_TRY(setup->keepInputs());
   MT_TRY(setup->openFolder(ranks));
+  if (options.resume && !setup->from.checkpoint) // at step 0
+    MT_TRY(checkWeightFiles(plan, false));
   if (!setup->data.data.empty())
     MT_TRY(setup->arrangeData());
   MT_TRY(setup->settleRecipe(ranks));
@@ -382,7 +384,7 @@ int64_t trainableElements(const plan::Plan &plan) {
   return total;
 }
 
-Status checkWeightFiles(const plan::Plan &plan) {
+Status checkWeightFiles(const plan::Plan &plan, bool frozenAlone) {
   std::map<std::string, MappedFile> files;
   const auto check = [&](const std::string &name, const plan::Initial &initial) {
     if (initial.path.empty())
@@ -408,6 +410,8 @@ Status checkWeightFiles(const plan::Plan &plan) {
     return Status();
   };
   for (const plan::Parameter &parameter : plan.parameters) {
+    if (frozenAlone && parameter.trainable)
+      continue;
     MT_TRY(check(parameter.name, parameter.initial));
     for (const plan::Piece &piece : parameter.initial.pieces)
       MT_TRY(check(piece.name, piece.initial));

@@ -45,8 +45,9 @@ std::string describe(const TrainSetup &setup);
 /// Elements of all trainable parameters.
 int64_t trainableElements(const plan::Plan &plan);
 
-/// Every weight file that the plan names is there and long enough.
-Status checkWeightFiles(const plan::Plan &plan);
+/// Every weight file that the plan names is there, long enough, and holds what it did when the plan was compiled;
+/// `frozenAlone`: of what is not trained, as a checkpoint has the rest.
+Status checkWeightFiles(const plan::Plan &plan, bool frozenAlone);
 
 } // namespace mt::train
 #endif

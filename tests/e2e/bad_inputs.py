@@ -173,6 +173,14 @@ def batch_of_nothing(b):
 
 
 @case
+def batch_beyond_memory(b):
+    b.scratch.run("mtmodel mlp -o points.onnx")
+    for options in ("", "--target cpu-discrete --host-memory 8GiB"):
+        b.refuses(f"mtc compile points.onnx -o bad.bin --batch 100000000000 --loss cross-entropy {options}",
+                  r"the data of a step, 100000000000 rows of \d+ B, are more than the .* of memory: use a smaller --batch", leaves=["bad.bin"])
+
+
+@case
 def micro_batch_that_does_not_divide(b):
     b.refuses("mtc compile gpt2.onnx -o bad.bin --seq 32 --batch 4 --micro-batch 3", r"micro-batch", r"\b3\b", leaves=["bad.bin"])
 

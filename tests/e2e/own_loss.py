@@ -102,12 +102,12 @@ def shifted(out="loss"):
 BOUNDS = [onnx.integers("zero", [0]), onnx.integers("one", [1]), onnx.integers("last", [-1]), onnx.integers("far", [1 << 40])]
 
 
-def counted_by_shape():
+def counted_by_shape(out="loss"):
     """The sum over the batch divided by the number of its rows, which the graph computes from a shape."""
     return entropy("logits", "target", "ce", "sum", reduction="sum", ignore_index=-100) + [
         onnx.node("Shape", ["tokens"], ["sizes"], "sizes"), onnx.node("Gather", ["sizes", "zero"], ["rows"], "rows"),
         onnx.node("Cast", ["rows"], ["count"], "count", to=1), onnx.node("ReduceSum", ["count"], ["divisor"], "divisor", keepdims=0),
-        onnx.node("Div", ["sum", "divisor"], ["loss"], "per row")]
+        onnx.node("Div", ["sum", "divisor"], [out], "per row")]
 
 
 def counted_by_ones():
@@ -227,7 +227,7 @@ def check_short_rows(scratch):
 def check_loss_of_rows(scratch):
     """A loss that divides by no count of labels: rows weigh alike in its evaluation, whatever the batch and the labels that count."""
     (scratch / "model.onnx").write_bytes(language(counted_by_shape(), [LABEL_INPUT], BOUNDS))
-    tokens, targets = [*TOKENS, TOKENS[1]], [*LABELS, [-100] * (SEQUENCE - 1) + [2]]
+    tokens, targets = [*TOKENS, TOKENS[1]], [LABELS[0], [-100] * SEQUENCE, *LABELS[2:], [-100] * (SEQUENCE - 1) + [2]]
     write_data(scratch / "data.npz", tokens=tokens, target=targets)
     expected = sum(surprise(t, y) for r, k in zip(tokens, targets) for t, y in zip(r, k) if y >= 0) / len(tokens)
     for batch in (1, 2, BATCH):
@@ -235,6 +235,16 @@ def check_loss_of_rows(scratch):
         words = scratch.run("mtrun eval plan.bin --data data.npz").split()
         if abs(float(words[1]) - expected) > 2e-6 or "perplexity" in words:
             raise tool.Failure(f"a loss of rows in batches of {batch}: {' '.join(words)}, and it is {expected}")
+    squares = [onnx.node("ReduceSumSquare", ["head"], ["squares"], "squares", keepdims=0), onnx.node("Add", ["part", "squares"], ["loss"], "penalized")]
+    (scratch / "model.onnx").write_bytes(language(counted_by_shape("part") + squares, [LABEL_INPUT], BOUNDS))
+    evaluated = set()
+    for batch in (1, 5):
+        scratch.run(f"mtc compile model.onnx -o plan.bin --batch {batch} --loss output:loss")
+        evaluated.add(scratch.run("mtrun eval plan.bin --data data.npz").split()[1])
+    scratch.run("mtc compile model.onnx -o plan.bin --batch 2 --loss output:loss")
+    words = scratch.run("mtrun eval plan.bin --data data.npz").split()
+    if len(evaluated) != 1 or int(words[-2]) >= sum(y >= 0 for k in targets for y in k):
+        raise tool.Failure(f"a penalty that rows do not make: {evaluated} in batches of one and of all; in batches of two {' '.join(words)}")
 
 
 def check_no_index(scratch):

@@ -212,6 +212,25 @@ def frozen_weights_that_changed(b):
     expect(done.returncode == 0 and "beside other frozen weights" in done.stderr, "their evaluation", done)
 
 
+@case
+def trained_weights_that_are_gone(b):
+    """A checkpoint has all that is trained: of the model's files nothing is read."""
+    b.scratch.run("mtmodel mlp --weights -o gone.onnx")
+    b.scratch.run("mtc compile gone.onnx -o gone.bin --batch 4 --loss cross-entropy")
+    own_data(b.scratch / "points.npz")
+    for run in ("gone", "kept"):
+        b.scratch.run(f"mtrun gone.bin --data points.npz --steps 6 --checkpoint-every 3 --keep 9 --out {run} --quiet")
+    b.scratch.run("bash -c 'rm -r gone/step-6 gone.onnx.data'")
+    want = b.scratch.run("mtrun eval gone.bin --data points.npz --from gone/step-3")
+    b.scratch.run("mtrun gone.bin --data points.npz --out gone --resume --poison --quiet")
+    b.scratch.run("cmp gone/step-6/weight.safetensors kept/step-6/weight.safetensors")
+    b.scratch.run("cmp gone/step-6/second_moment.safetensors kept/step-6/second_moment.safetensors")
+    if (got := b.scratch.run("mtrun eval gone.bin --data points.npz --from kept/step-3")) != want:
+        raise tool.Failure(f"the evaluation was {want} and is {got}")
+    done = b.scratch.attempt("mtrun eval gone.bin --data points.npz")
+    expect(done.returncode == 1 and "gone.onnx.data: cannot be opened" in done.stderr and "bring it back" in done.stderr, "missing weights", done)
+
+
 def own_data(path):
     """Sixteen samples of input [16] and their labels, without numpy."""
     def array(kind, shape, data):

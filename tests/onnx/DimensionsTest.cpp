@@ -100,6 +100,24 @@ TEST(Dimensions, TheBatchIsWhereSymbolsSay) {
   EXPECT_FALSE(result.has("nn.transpose")) << result.everything();
 }
 
+TEST(Dimensions, ASymbolThatIsKnownToBeNoBatchIsNone) { // whatever it is called
+  Imported result = bound(recurrent({"N", "s"}, {"N", "b", "8"}), 4, 32, {{"b", 3}});
+  EXPECT_TRUE(result.has("tensor<4x3x8xf32> {nn.input = \"h0\"}")) << result.everything();
+  TestModel bands = recurrent({"batch", "s"}, {"batch", "b", "8"});
+  bands.input("bands", kFloat, {"n", "b"});
+  bands.node("Neg", {"bands"}, {"w"});
+  bands.output("w");
+  result = bound(bands, 4, 32, {{"b", 3}});
+  EXPECT_TRUE(result.has("tensor<4x3xf32> {nn.input = \"bands\"}")) << result.everything();
+  EXPECT_FALSE(result.has("nn.transpose")) << result.everything();
+}
+
+// States have the batch's symbol where the user says that tokens have it.
+TEST(Dimensions, StatesFollowWhatTheUserSaysOfTokens) {
+  Imported result = withBatchDims(recurrent({"s0", "s1"}, {"2", "s1", "8"}), {{"ids", 1}});
+  EXPECT_TRUE(result.has("tensor<4x2x8xf32> {nn.input = \"h0\"}")) << result.everything();
+}
+
 TEST(Dimensions, TheBatchIsWhereTheUserSays) {
   const TestModel fixed = recurrent({"32", "4"}, {"2", "4", "8"});
   EXPECT_TRUE(withBatchDims(fixed, {}).complains({"dimension 0 of input 'h0' is 2", "--batch-dim h0=N"}));

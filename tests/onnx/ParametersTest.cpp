@@ -115,6 +115,20 @@ TEST(Parameters, ZerosAndOnesThatAreAddedAreTrained) {
   EXPECT_EQ(import(model).trained(), Names{"added"});
 }
 
+// Zeros that an exporter made for the first states of a recurrent layer.
+TEST(Parameters, FirstStatesOfZerosAreNot) {
+  TestModel model{22};
+  model.input("x", kFloat, {"5", "n", "3"}).output("y");
+  model.weights("w", {1, 16, 3});
+  model.weights("r", {1, 16, 4});
+  model.weights("states", {1, 2, 4}, std::vector<float>(8, 0));
+  auto &node = model.node("LSTM", {"x", "w", "r", "", "", "states", "states"}, {"y"});
+  setInt(node, "hidden_size", 4);
+  ImportOptions options;
+  options.batch = 5, options.dims["n"] = 2;
+  EXPECT_EQ(import(model.save(), options).trained(), (Names{"r", "w"}));
+}
+
 TEST(Parameters, RunningStatisticsAreNot) {
   TestModel model;
   model.input("x", kFloat, {"b", "40", "6"}).output("y");

@@ -5,7 +5,7 @@
 // RUN: not mtc-opt %s --split-input-file --mt-append-loss=loss=output:loss "--mt-split-batch=batch=8 micro-batch=2" 2>&1 | FileCheck %s --check-prefix=FIXED
 
 // SAID: warning: rows of the batch see each other: matmul combines rows with one another; the micro-batch is the whole batch, and evaluation leaves out rows that do not fill one; if the batch is another dimension of the inputs, give --batch-dim
-// CHECK: module attributes {nn.every_row, nn.loss = "output:loss", nn.loss_of_rows, nn.mixed = "matmul combines rows with one another"}
+// CHECK: module attributes {nn.every_row, nn.loss = "output:loss", nn.mixed = "matmul combines rows with one another"}
 func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<f32> {nn.output = "loss"}) {
   %l = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   // expected-error @+1 {{rows of the batch see each other: matmul combines rows with one another, so that micro-batches do not add up to the loss of the batch; compile with --micro-batch 2 (the whole batch), or a smaller --batch}}
