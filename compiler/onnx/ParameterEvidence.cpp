@@ -190,10 +190,12 @@ bool computesScores(Operation *op) {
   return false;
 }
 
-// Masks and slopes on attention scores; a uniform one hides nothing.
+// Masks and slopes on attention scores, zeros and ones that say which pairs there are among them; a uniform one hides
+// nothing.
 bool Evidence::isScoreBias(size_t index, Operation *op) {
   return holds(index, isAddedMask) || holds(index, isRamp) ||
-         (candidates[index].source.dims.size() > 1 && holds(index, isUniform) && computesScores(op));
+         (candidates[index].source.dims.size() > 1 && (holds(index, isUniform) || holds(index, isMask)) &&
+          computesScores(op));
 }
 
 // The points that a matrix moves before an image is sampled there; tensors that are none to look at are not read.
@@ -269,7 +271,7 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
       .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
       .Case<nn::ConvOp, nn::ConvDataGradOp>([&](auto) { return place > 0 && othersOf(use) == Nature::data; })
       .Case<nn::AttentionOp>([&](auto) {
-        return place < 3 || (!holds(index, isAddedMask) && !holds(index, isRamp) && !holds(index, isUniform));
+        return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform));
       })
       .Case<nn::RecurrenceOp>([&](nn::RecurrenceOp op) { // states that are one number begin a sequence: no weights
         const bool isState = use.get() == op.getInitialHidden() || use.get() == op.getInitialCell();

@@ -113,6 +113,9 @@ TEST(Parameters, ZerosAndOnesThatAreAddedAreTrained) {
   model.node("Mul", {"x", "factor"}, {"masked"});
   model.node("Add", {"masked", "added"}, {"y"});
   EXPECT_EQ(import(model).trained(), Names{"added"});
+  model.node("Softmax", {"y"}, {"p"}); // then they are of scores: which pairs there are
+  model.output("p");
+  EXPECT_EQ(import(model).trained(), Names{});
 }
 
 // Zeros that an exporter made for the first states of a recurrent layer.
