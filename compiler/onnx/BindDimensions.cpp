@@ -99,8 +99,8 @@ void Binder::findBatches(const std::vector<const ValueInfo *> &inputs, std::vect
              named >= 0)
       take(*input, named, warnings);
     else if (rank > 0 && isFixed(shapeOf(*input).dim(0)))
-      open.push_back(input);
-    if (rank > 0 && (open.empty() || open.back() != input))
+      open.push_back(input); // its dimension 0 has no symbol
+    if (rank > 0)
       known.insert(symbolOf(shapeOf(*input).dim(batch)));
   }
   for (const ValueInfo *input : open)

@@ -185,11 +185,18 @@ static std::optional<std::pair<double, double>> twoValues(const HostTensor &tens
   return values.size() == 2 ? std::optional(std::pair(*values.begin(), *values.rbegin())) : std::nullopt;
 }
 
-bool isAddedMask(const HostTensor &tensor) {
-  const auto values = twoValues(tensor);
-  return values && ((values->first <= -1e4 && values->second == 0) || (values->first == 0 && values->second >= 1e4));
+static bool areOfAddedMask(const std::pair<double, double> &values) {
+  return (values.first <= -1e4 && values.second == 0) || (values.first == 0 && values.second >= 1e4);
 }
 
-bool isMask(const HostTensor &tensor) { return isAddedMask(tensor) || twoValues(tensor) == std::pair(0.0, 1.0); }
+bool isAddedMask(const HostTensor &tensor) {
+  const auto values = twoValues(tensor);
+  return values && areOfAddedMask(*values);
+}
+
+bool isMask(const HostTensor &tensor) {
+  const auto values = twoValues(tensor);
+  return values && (areOfAddedMask(*values) || *values == std::pair(0.0, 1.0));
+}
 
 } // namespace mt::onnx

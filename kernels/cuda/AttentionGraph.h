@@ -25,10 +25,9 @@ struct AttentionGraph {
   std::string text() const;
 };
 
-/// Addresses of a graph's tensors; the latter three are of gradients. Logsumexp is null where forward does not want it.
+/// Addresses of a graph's tensors, all but logsumexp such as isGraphAligned; the latter three are of gradients.
+/// Logsumexp is null where forward does not want it.
 enum class GraphTensor : uint8_t { query, key, value, output, logsumexp, gradient, dquery, dkey, dvalue, count };
-/// What addresses of queries, keys, values, results and their gradients are multiples of.
-constexpr uintptr_t kGraphAlignment = 16;
 /// Launches of a graph at most: sums of gradient and output, the gradients, those of queries, shared heads.
 constexpr int64_t kGraphLaunches = 4;
 using GraphAddresses = std::array<void *, static_cast<size_t>(GraphTensor::count)>;

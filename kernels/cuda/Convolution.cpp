@@ -4,6 +4,7 @@
 
 #include "kernels/DeviceScratch.h"
 #include "kernels/cuda/CastElements.h"
+#include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/Launching.h"
 #include "kernels/cuda/Scratch.h"
 #include "kernels/cuda/Window.h"
@@ -50,16 +51,12 @@ struct ByGraph {
   Run addBias;      ///< null: none
   Run direct;       ///< for addresses that the graph does not take
 
-  static bool isAligned(const void *address) {
-    return reinterpret_cast<uintptr_t>(address) % kConvolutionAlignment == 0;
-  }
-
   Status operator()(const Launch &launch) const {
     void *to = launch.operands[result.operand];
     if (!to)
       return {};
     const bool adds = launch.accumulates(result.operand), waits = adds || result.type != type; // of kernels' gradients
-    if (!isAligned(launch.operands[0]) || !isAligned(launch.operands[1]) || !(waits || isAligned(to)))
+    if (!isGraphAligned(launch.operands[0]) || !isGraphAligned(launch.operands[1]) || !(waits || isGraphAligned(to)))
       return direct(launch);
     Scratch scratch(launch.operands.back());
     void *waiting = scratch.take(parts.result), *library = scratch.take(parts.library);

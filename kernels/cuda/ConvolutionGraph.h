@@ -29,9 +29,8 @@ struct ConvolutionGraph {
 /// cleared; parts of a sum are added.
 constexpr int64_t kConvolutionLaunches = 8;
 
-/// Addresses of what a graph reads, in order, and of what it computes: multiples of kConvolutionAlignment.
+/// Addresses of what a graph reads, in order, and of what it computes, such as isGraphAligned.
 using ConvolutionAddresses = std::array<void *, 3>;
-constexpr uint64_t kConvolutionAlignment = 16;
 
 /// Enqueues a graph; the workspace has the bytes that it was prepared for.
 using ConvolutionRun = std::function<Status(Stream stream, ConvolutionAddresses addresses, void *workspace)>;

@@ -8,6 +8,7 @@
 
 #include <cudnn.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,10 @@ class DeviceProperties;
 }
 
 namespace mt::kernels::cuda {
+
+/// Whether a graph takes an address: its tensors are of whole packs.
+constexpr uintptr_t kGraphAlignment = 16;
+inline bool isGraphAligned(const void *address) { return reinterpret_cast<uintptr_t>(address) % kGraphAlignment == 0; }
 
 #define MT_DNN_FUNCTIONS(X)                                                                                            \
   X(cudnnBackendCreateDescriptor)                                                                                      \

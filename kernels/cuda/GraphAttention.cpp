@@ -6,6 +6,7 @@
 #include "kernels/AttentionOperands.h"
 #include "kernels/Visibility.h"
 #include "kernels/cuda/CastElements.h"
+#include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/Family.h"
 #include "kernels/cuda/ScoreRows.h"
 #include "kernels/cuda/Scratch.h"
@@ -181,13 +182,12 @@ struct GraphAttention {
     return launch.accumulates(operand.dquery) || launch.accumulates(operand.dkey) || launch.accumulates(operand.dvalue);
   }
 
-  /// The graph takes addresses of whole packs.
   bool isAligned(const Launch &launch) const {
-    std::vector<size_t> packed = {operand.query, operand.key, operand.value, operand.output};
-    if (shape.gradient)
-      packed.insert(packed.end(), {AttentionOperands::kGradient, operand.dquery, operand.dkey, operand.dvalue});
-    return std::ranges::all_of(
-        packed, [&](size_t i) { return reinterpret_cast<uintptr_t>(launch.operands[i]) % kGraphAlignment == 0; });
+    const auto are = [&](std::initializer_list<size_t> operands) {
+      return std::ranges::all_of(operands, [&](size_t i) { return isGraphAligned(launch.operands[i]); });
+    };
+    return are({operand.query, operand.key, operand.value, operand.output}) &&
+           (!shape.gradient || are({AttentionOperands::kGradient, operand.dquery, operand.dkey, operand.dvalue}));
   }
 
   Status operator()(const Launch &launch) const {

@@ -5,6 +5,7 @@
 #include "runtime/base/Html.h"
 #include "runtime/train/ReportSections.h"
 #include "runtime/train/ReportTemplate.h"
+#include "runtime/train/RunFolder.h"
 
 #include <filesystem>
 
@@ -39,7 +40,7 @@ Status makeReport(const ReportOptions &options) {
   MT_ASSIGN(const RunHistory history, RunHistory::read(isFolder ? options.from + "/metrics.jsonl" : options.from));
   const std::string output = options.output.empty() ? fmt::format("{}/{}", folder, kReportFile) : options.output;
   std::vector<InputFile> inputs = {{"the run's history", isFolder ? folder + "/metrics.jsonl" : options.from}};
-  for (const char *name : {"run.json", "recipe.toml"})
+  for (const char *name : {kRunFile, "recipe.toml"})
     inputs.push_back({"what the run goes on by", folder + "/" + name});
   MT_TRY(keepInputs("-o", output, inputs));
   MT_TRY(writeFileAtomically(output, reportPage(history)));

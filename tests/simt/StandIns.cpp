@@ -215,7 +215,7 @@ Result<ConvolutionRun> prepareGraph(const ConvolutionGraph &graph, uint64_t scra
         const std::vector<OperandType> &types = run.call.operands;
         const size_t result = types[2].present ? 2 : 3;
         for (void *address : at)
-          if (reinterpret_cast<uintptr_t>(address) % kConvolutionAlignment != 0)
+          if (!isGraphAligned(address))
             return fail("an operand of a convolution is not aligned");
         if (!simt::touches(at[0], types[0].bytes(), false, "cuDNN") ||
             !simt::touches(at[1], types[1].bytes(), false, "cuDNN") ||

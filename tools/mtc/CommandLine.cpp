@@ -109,6 +109,14 @@ bool isLoss(const std::string &kind) {
 template <typename Value> CLI::Option *add(CLI::App &app, const char *flag, const char *takes, Value &value, const std::string &help) {
   return app.add_option(flag, value, help)->option_text(takes)->allow_extra_args(false); // the next word is another's
 }
+/// One that may be given several times: `use` takes each.
+void addEach(CLI::App &app, const char *flag, const char *takes, std::function<void(const std::string &)> use,
+             const char *help) {
+  app.add_option_function<std::vector<std::string>>(
+         flag, [use = std::move(use)](const std::vector<std::string> &all) { std::ranges::for_each(all, use); }, help)
+      ->option_text(takes)
+      ->allow_extra_args(false);
+}
 CLI::Option *addText(CLI::App &app, const char *flag, const char *takes, std::function<void(const std::string &)> use, const char *help) {
   return app.add_option_function<std::string>(flag, use, help)->option_text(takes);
 }
@@ -130,30 +138,17 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.option_defaults()->group("Model");
   add(app, "--batch", "N", o.batch, "rows per step, of all micro-batches, whose gradients\naccumulate (default: 8)")
       ->check(atLeast(1));
-  app.add_option_function<std::vector<std::string>>(
-         "--seq",
-         [&o](const std::vector<std::string> &all) {
-           for (const std::string &text : all)
-             addSequence(o, text);
-         },
-         "tokens per row (default: as many as the model has\npositions for, else 256); or of one input that has "
-         "a\nsequence of its own, as INPUT=N, repeatable")
-      ->option_text("N|INPUT=N")
-      ->allow_extra_args(false);
-  app.add_option_function<std::vector<std::string>>("--dim", [&o](const std::vector<std::string> &all) {
-    for (const std::string &text : all)
-      addDimension(o, text);
-  }, "size of another symbolic dimension; repeatable")->option_text("NAME=N")->allow_extra_args(false);
-  app.add_option_function<std::vector<std::string>>(
-         "--batch-dim",
-         [&o](const std::vector<std::string> &all) {
-           for (const std::string &text : all)
-             addBatchDim(o, text);
-         },
-         "dimension of the model's inputs, or of one, that is the\nbatch (default: what their symbols say, else "
-         "0);\nrepeatable")
-      ->option_text("K|INPUT=K")
-      ->allow_extra_args(false);
+  addEach(
+      app, "--seq", "N|INPUT=N", [&o](const std::string &text) { addSequence(o, text); },
+      "tokens per row (default: as many as the model has\npositions for, else 256); or of one input that has "
+      "a\nsequence of its own, as INPUT=N, repeatable");
+  addEach(
+      app, "--dim", "NAME=N", [&o](const std::string &text) { addDimension(o, text); },
+      "size of another symbolic dimension; repeatable");
+  addEach(
+      app, "--batch-dim", "K|INPUT=K", [&o](const std::string &text) { addBatchDim(o, text); },
+      "dimension of the model's inputs, or of one, that is the\nbatch (default: what their symbols say, else "
+      "0);\nrepeatable");
   addText(app, "--loss", "KIND", [&o](const std::string &kind) {
     if (!isLoss(kind))
       throwUsage("--loss " + kind + ": must be causal-lm, cross-entropy, mse or output:NAME");
