@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 namespace mt::models {
 namespace {
@@ -20,30 +21,26 @@ template <typename T> T number(const onnx::TensorProto &tensor, const char *key)
   return value;
 }
 
-/// Elements [first, first + values.size()) of a parameter, by the runtime's own generator.
-void generate(const onnx::TensorProto &tensor, uint64_t first, std::span<float> values) {
-  const std::string kind = externalValue(tensor, "mt.generator");
-  if (kind != "normal")
-    return std::fill(values.begin(), values.end(), kind == "ones" ? 1.0f : 0.0f);
-  const uint64_t key = host::generatorKey(tensor.name(), number<uint64_t>(tensor, "mt.seed"));
-  host::generateNormal(key, first, 0, number<double>(tensor, "mt.deviation"), values);
-}
-
 Status writeTensor(AtomicFile &file, const onnx::TensorProto &tensor) {
   const std::vector<std::byte> padding(number<uint64_t>(tensor, "offset") - file.written());
   MT_TRY(file.write(padding));
   const uint64_t count = elements(tensor);
+  const std::string kind = externalValue(tensor, "mt.generator");
+  const host::Generator generator = {kind, host::generatorKey(tensor.name(), number<uint64_t>(tensor, "mt.seed")), 0,
+                                     number<double>(tensor, "mt.deviation")};
   std::vector<float> block;
   for (uint64_t first = 0; first < count; first += block.size()) {
     block.resize(std::min(kBlock, count - first));
-    generate(tensor, first, block);
+    if (!host::generate(generator, first, block))
+      return fail("{}: there is no generator '{}'", tensor.name(), kind);
     MT_TRY(file.write(std::as_bytes(std::span(block))));
   }
   return {};
 }
 
-/// Replaces generators by their values in `path`; returns the bytes written. `graph` is the model's own file.
-Result<uint64_t> writeWeights(onnx::ModelProto &model, const std::string &path, AtomicFile &graph) {
+/// Replaces generators by their values in `path`, which is not there before it is committed. `graph` is the model's own
+/// file.
+Result<AtomicFile> writeWeights(onnx::ModelProto &model, const std::string &path, const AtomicFile &graph) {
   if (!graph.isFile())
     return fail("--weights: the values go into {}, beside the model: name a file with -o, no device or pipe", path);
   MT_ASSIGN(AtomicFile file, AtomicFile::create(path));
@@ -54,19 +51,16 @@ Result<uint64_t> writeWeights(onnx::ModelProto &model, const std::string &path, 
                                   [](const auto &entry) { return entry.key().starts_with("mt."); }),
                    entries->end());
   }
-  MT_TRY(graph.removeOld()); // never an old graph beside new values
-  MT_TRY(file.commit());
-  return file.written();
+  return file;
 }
 
-Result<Written> writeGraph(const onnx::ModelProto &model, AtomicFile file) {
+Result<Written> writeGraph(const onnx::ModelProto &model, AtomicFile &file) {
   Written written;
   for (const onnx::TensorProto &tensor : model.graph().initializer())
     written.parameters += elements(tensor);
   const std::string bytes = model.SerializeAsString();
   written.graphBytes = bytes.size();
   MT_TRY(file.write(std::as_bytes(std::span(bytes))));
-  MT_TRY(file.commit());
   return written;
 }
 
@@ -79,19 +73,22 @@ Result<Written> writeFamily(const Family &family, const Shape &shape, const Writ
   MT_TRY(family.build(builder, shape));
   MT_ASSIGN(onnx::ModelProto model, builder.finish());
   MT_ASSIGN(AtomicFile file, AtomicFile::create(options.output));
-  uint64_t weightBytes = 0;
+  std::optional<AtomicFile> values;
   if (options.weights) {
-    MT_ASSIGN(weightBytes, writeWeights(model, options.output + ".data", file));
+    MT_ASSIGN(AtomicFile made, writeWeights(model, options.output + ".data", file));
+    values.emplace(std::move(made));
   }
-  MT_ASSIGN(Written written, writeGraph(model, std::move(file)));
-  written.weightBytes = weightBytes;
+  MT_ASSIGN(Written written, writeGraph(model, file));
+  written.weightBytes = values ? values->written() : 0;
+  MT_TRY(values ? AtomicFile::commit(*values, file) : file.commit());
   return written;
 }
 
 Result<Written> writeCheckpointGraph(const std::string &folder, const WriteOptions &options) {
   MT_ASSIGN(CheckpointGraph graph, importCheckpoint(folder, options.output, options.opset));
   MT_ASSIGN(AtomicFile file, AtomicFile::create(options.output));
-  MT_ASSIGN(Written written, writeGraph(graph.model, std::move(file)));
+  MT_ASSIGN(Written written, writeGraph(graph.model, file));
+  MT_TRY(file.commit());
   written.warnings = std::move(graph.warnings);
   return written;
 }

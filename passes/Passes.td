@@ -457,12 +457,19 @@ def PlaceEvents : Pass<"mt-place-events", "mlir::ModuleOp"> {
 }
 
 def VerifySchedule : Pass<"mt-verify-schedule", "mlir::ModuleOp"> {
-  let summary = "Checks by another algorithm that awaits order every two commands that touch overlapping bytes.";
+  let summary = "Checks by other algorithms that awaits order every two commands that touch overlapping bytes, and that what is read of a slot was written there.";
   let description = [{
     Changes nothing. An uncovered pair is an error that names both commands and the bytes:
 
     ```
     error: 'compute layer 1' reads bytes that 'prefetch layer 1' writes and does not await it
+    ```
+
+    So is a command that reads bytes of a slot which another slot's command has written over, in two steps and finish
+    after them, or in another program:
+
+    ```
+    error: 'update layer 12' reads bytes [0, 4096) of slot 'landed gradients layer 12', which 'gradients layer 0' has written over
     ```
   }];
 }

@@ -61,12 +61,17 @@ def rows_of(path, names, parquet):
     except Exception as problem:  # of many kinds
         fail(f"{path}: {problem}")
     needed, columns = chosen(file.schema_arrow.names, names, path)
+    number = 0
     for batch in file.iter_batches(batch_size=1024, columns=list(columns.values())):
         for row in batch.to_pylist():
+            number += 1
             made = {name: plain(row[column]) for name, column in columns.items() if row[column] is not None}
             for name in ("messages", "tools", "documents"):
                 if isinstance(made.get(name), str):
-                    made[name] = json.loads(made[name])
+                    try:
+                        made[name] = json.loads(made[name])
+                    except ValueError as problem:
+                        fail(f"{path}: row {number}: column {columns[name]}: {problem}")
             if all(name in made for name in needed):
                 yield made
 

@@ -17,6 +17,7 @@
 #include "llvm/Support/ErrorHandling.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fmt/ranges.h>
 #include <malloc.h>
 
@@ -40,17 +41,28 @@ Result<pipeline::Compiled> compile(mlir::MLIRContext &context, const pipeline::O
   return compiled;
 }
 
+/// What is known before: of a checkpoint's folder the files that describe it and hold weights.
+std::vector<InputFile> inputsOf(const pipeline::Options &options) {
+  std::vector<InputFile> inputs = {{"--target", options.target}};
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.model, error))
+    inputs.push_back({"the model", options.model});
+  else
+    for (const auto &entry : std::filesystem::directory_iterator(options.model, error))
+      if (const auto ending = entry.path().extension(); ending == ".json" || ending == ".safetensors")
+        inputs.push_back({"a file of the model", entry.path().string()});
+  return inputs;
+}
+
 Status compile(const MtcCommand &command) {
   using pipeline::Phase;
   Phase phase = command.emitPhase == "nn"         ? Phase::nn
                 : command.emitPhase == "layers"   ? Phase::layers
                 : command.emitPhase == "schedule" ? Phase::schedule : Phase::plan;
+  MT_TRY(keepInputs("-o", command.output, inputsOf(command.options)));
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, phase));
-  std::vector<InputFile> inputs = plan::weightFiles(compiled.plan);
-  inputs.push_back({"the model", command.options.model});
-  inputs.push_back({"--target", command.options.target});
-  MT_TRY(keepInputs("-o", command.output, inputs));
+  MT_TRY(keepInputs("-o", command.output, plan::weightFiles(compiled.plan)));
   if (phase != Phase::plan)
     return put(pipeline::print(*compiled.module, phase), command.output);
   MT_TRY(plan::save(compiled.plan, command.output));

@@ -327,6 +327,8 @@ bool Evidence::usedAsTable(size_t index) {
       continue;
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();
+      if (op->getNumResults() == 0) // it is given out as it is
+        return false;
       if (natures.lookup(op->getResult(0)) == Nature::fixed)
         work.push_back(op->getResult(0));
       else if (isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op) ||

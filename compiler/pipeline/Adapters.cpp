@@ -112,6 +112,10 @@ Status checkAdapters(ModuleOp module, const std::vector<std::string> &texts,
   for (const passes::AdapterEntry &entry : passes::adaptersOf(module))
     adapted.insert(entry.parameter);
   const std::vector<ParameterArgument> arguments = parametersOf(module);
+  std::vector<std::string> weights = productWeights(module);
+  std::erase_if(weights, [&](const std::string &name) { // adapters' own
+    return std::ranges::none_of(parameters, [&](const plan::Parameter &each) { return each.name == name; });
+  });
   for (const AdapterRequest &request : requests) {
     std::vector<std::string> left;
     bool any = false;
@@ -121,7 +125,7 @@ Status checkAdapters(ModuleOp module, const std::vector<std::string> &texts,
         if (!adapted.contains(parameters[p].name) && arguments[p].type.getRank() >= 2)
           left.push_back(parameters[p].name);
       }
-    if (const std::vector<std::string> weights = productWeights(module); !any)
+    if (!any)
       return fail("--lora {}: of what has such a name nothing is a matrix that a product takes as it is{}",
                   request.text, weights.empty() ? "" : fmt::format("; those are {}", listOf(weights)));
     if (!left.empty())

@@ -6,6 +6,8 @@
 #include "compiler/planner/Updates.h"
 
 #include <algorithm>
+#include <deque>
+#include <tuple>
 #include <utility>
 
 namespace mt::planner {
@@ -67,6 +69,9 @@ private:
       bringFinalScalars();
     for (int64_t l = 0; l < context.layerCount(); ++l)
       updates.run(l, model.clip ? 0 : context.firstLate(l));
+    int64_t number = 0;
+    for (Command &command : out.schedule.step)
+      command.lateNumber = command.late ? number++ : -1;
   }
 
   void buildEvaluate() {
@@ -92,10 +97,27 @@ private:
     }
     if (out.schedule.finish.empty())
       return;
+    numberFinish();
     out.setPlace(-1, -1);
     Command &command = out.kernel(out.text("nothing pending"), machine.update, "constant",
                                   {out.access(layout.finalScalars, BindingEffect::write, *layout.scalarRows)});
     command.zeros = layout.scalarRows;
+  }
+
+  /// What is late of a layer is so in one order, in the step and here.
+  void numberFinish() {
+    auto whatOf = [](const Command &command) {
+      return std::tuple(command.layer, command.isCopy, command.label, command.kernel);
+    };
+    std::map<decltype(whatOf(Command())), std::deque<int64_t>> numbers;
+    for (const Command &command : out.schedule.step)
+      if (command.late)
+        numbers[whatOf(command)].push_back(command.lateNumber);
+    for (Command &command : out.schedule.finish) {
+      std::deque<int64_t> &same = numbers.at(whatOf(command));
+      command.lateNumber = same.front();
+      same.pop_front();
+    }
   }
 
   /// What lives on devices, from the host and back to it. In a copy for neighbours of both.

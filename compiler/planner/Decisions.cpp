@@ -10,6 +10,9 @@
 
 namespace mt::planner {
 
+/// So few of them pass through the last layers before what these save has gone to the host.
+constexpr int64_t kFewMicroBatches = 4;
+
 Decisions leastMemory(const Model &model) {
   Decisions decisions;
   decisions.layers.resize(model.layers.size());
@@ -139,9 +142,10 @@ bool canPark(const Model &model, const Decisions &decisions, int64_t value) {
   }
   if (readBack < 0)
     return false;
-  // Phases from the last use in forward to the first in backward: that of the loss lies between them.
-  int64_t loss = static_cast<int64_t>(model.layers.size()) - 1;
-  return 2 * loss - readBack - entry.users.back() > 2;
+  // Phases from the last use in forward to the first in backward: that of the loss lies between them. Each takes as
+  // long as it has micro-batches, and what waits is of all of them.
+  const int64_t loss = static_cast<int64_t>(model.layers.size()) - 1;
+  return 2 * loss - readBack - entry.users.back() > (model.microBatches > kFewMicroBatches ? 1 : 2);
 }
 
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {

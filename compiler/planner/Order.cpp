@@ -778,4 +778,14 @@ void sortByStart(std::vector<Command> &program, Timing &timing) {
   timing.start = std::move(starts), timing.end = std::move(ends);
 }
 
+void sortAsLate(std::vector<Command> &finish, const std::vector<Command> &step) {
+  std::map<int64_t, size_t> place;
+  for (size_t i = 0; i < step.size(); ++i)
+    if (step[i].late)
+      place[step[i].lateNumber] = i;
+  std::ranges::stable_sort(finish, {}, [&](const Command &command) {
+    return command.lateNumber < 0 ? step.size() : place.at(command.lateNumber);
+  });
+}
+
 } // namespace mt::planner

@@ -45,5 +45,9 @@ Timing time(const Schedule &schedule, std::span<const Command> program, const Ma
 /// The commands in the order of their starts, and their times along with them.
 void sortByStart(std::vector<Command> &program, Timing &timing);
 
+/// What finish does in the order in which a step, sorted, does what is late: so what is there when a step ends is there
+/// as long in both, and bytes that two gradients have one after the other are the second's no sooner.
+void sortAsLate(std::vector<Command> &finish, const std::vector<Command> &step);
+
 } // namespace mt::planner
 #endif

@@ -12,8 +12,11 @@
 // `mtrun probe` measures a machine; its file is better than any of these.
 #include "compiler/target/Builtins.h"
 
+#include "runtime/base/ControlGroups.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unistd.h>
 
 namespace mt::target {
@@ -25,10 +28,13 @@ constexpr double kPcie5 = 55 * kGB, kPcie4 = 25 * kGB;
 // Between all devices of a board, each way (data sheets: 900 and 600 GB/s both ways together).
 constexpr const char *kNvlink4 = "all 382e9", *kNvlink3 = "all 255e9";
 
-/// Seven eighths of this machine's memory: the rest is the system's.
+/// Seven eighths of what this machine, or the container, may use: the rest is the system's.
 uint64_t machineMemory() {
   const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) / 8 * 7 : 8 * kGiB;
+  uint64_t memory = pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : 8 * kGiB;
+  for (const ControlGroup &group : controlGroups("memory"))
+    memory = std::min(memory, numberIn(memoryLimitFile(group)).value_or(memory));
+  return memory / 8 * 7;
 }
 
 /// A processor of two to four cores with AVX-512 or AVX2: oneDNN reaches 200 to 450 Gflop/s in fp32 products there;

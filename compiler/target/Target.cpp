@@ -75,11 +75,10 @@ Status readContention(Target &target) {
     line >> first >> second >> share;
     const auto a = std::ranges::find(kKinds, first), b = std::ranges::find(kKinds, second);
     if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || !(share >= 0 && share <= 100))
-      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host, peer, read, write and "
-                  "network (of two devices, "
-                  "if it is one "
-                  "twice), and how much longer one takes beside the other, as in 'upload host 0.24'",
-                  i, target.contention[i]);
+      return fail(
+          "contention[{}] is '{}'; it must be two of {} (of two devices, if it is one twice), and how much longer "
+          "one takes beside the other, as in 'upload host 0.24'",
+          i, target.contention[i], fmt::join(kKinds, ", "));
     const auto row = static_cast<size_t>(a - kKinds.begin()), column = static_cast<size_t>(b - kKinds.begin());
     target.shares[row][column] = target.shares[column][row] = share;
   }

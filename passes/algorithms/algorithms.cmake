@@ -6,6 +6,7 @@ if(NOT TARGET mt_schedule_algorithms)
     ${CMAKE_CURRENT_LIST_DIR}/Packer.cpp
     ${CMAKE_CURRENT_LIST_DIR}/Placer.cpp
     ${CMAKE_CURRENT_LIST_DIR}/Skyline.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/VerifyContents.cpp
     ${CMAKE_CURRENT_LIST_DIR}/VerifyPacking.cpp)
   target_link_libraries(mt_schedule_algorithms PUBLIC mt_base fmt::fmt)
 endif()

@@ -48,8 +48,7 @@ struct AddAdapters : impl::AddAdaptersBase<AddAdapters> {
   static SmallVector<MatmulOp> productsOf(Value weight) {
     SmallVector<MatmulOp> products;
     for (Operation *user : weight.getUsers())
-      if (auto product = dyn_cast<MatmulOp>(user);
-          product && product.getRhs() == weight && product.getLhs() != weight && !product.getTransposeLhs())
+      if (auto product = dyn_cast<MatmulOp>(user); product && product.getRhs() == weight && product.getLhs() != weight)
         products.push_back(product);
     llvm::sort(products, [](MatmulOp a, MatmulOp b) { return a->isBeforeInBlock(b); });
     return products;
@@ -69,7 +68,7 @@ struct AddAdapters : impl::AddAdaptersBase<AddAdapters> {
     builder.setInsertionPointAfter(product);
     Location location = product.getLoc();
     Value x = dropped(builder, location, product.getLhs(), entry.dropout);
-    Value inner = MatmulOp::create(builder, location, x, down, false, true);
+    Value inner = MatmulOp::create(builder, location, x, down, product.getTransposeLhs(), true);
     if (entry.scale != 1)
       inner = MulOp::create(builder, location, inner, scalarLike(builder, inner, entry.scale));
     Value outer = MatmulOp::create(builder, location, inner, up, false, true);

@@ -18,7 +18,9 @@ public:
     return std::move(flow);
   }
 
+  /// The rows of `value` alone, wherever they are in the graph.
   std::optional<Rows> at(Value value) {
+    seesOne = false;
     SmallVector<Value> open{value};
     while (!open.empty())
       if (Operation *op = open.pop_back_val().getDefiningOp(); op && needed.insert(op).second)
@@ -34,6 +36,7 @@ private:
   llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
   llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
   llvm::DenseSet<Operation *> needed; ///< what is followed; empty: all
+  bool seesOne = true; ///< what mixes rows is not blamed on a graph that has only one, and a loss added to it
 
   void follow() {
     readArguments();
@@ -57,6 +60,14 @@ private:
       flow.rows[argument] = Rows::at(0);
       flow.batch = shapeOf(argument)[0];
     }
+    auto loss = main->getParentOp()->getAttrOfType<StringAttr>(kLossAttr);
+    seesOne = seesOne && flow.batch == 1 && loss && !loss.getValue().starts_with("output:");
+  }
+
+  /// All of a value is of the one row, wherever it lies.
+  static Rows ofOneRow(Value value) {
+    ArrayRef<int64_t> shape = shapeOf(value);
+    return shape.empty() ? Rows::sum() : Rows{Rows::each, 0, shape[0], 1, ""};
   }
 
   void visit(Operation *op) {
@@ -70,6 +81,16 @@ private:
     OperandRows operands(op, rows);
     Rows result = rowsOfResults(op, operands);
     bool sums = result.kind == Rows::total && llvm::any_of(rows, [](const Rows &r) { return r.isEach(); });
+    if (seesOne && (result.kind == Rows::mixed || result.kind == Rows::total)) {
+      if (sums && isa<ReduceOp>(op))
+        flow.sums.push_back(op);
+      for (Value value : op->getResults()) {
+        flow.rows[value] = ofOneRow(value);
+        if (isComputed)
+          computed.insert(value);
+      }
+      return;
+    }
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && sums && !isComputed && followsSum)
       result = Rows::mixing("sums over rows what depends on a sum over rows");
     else if (reduce && sums)
@@ -112,7 +133,7 @@ private:
     Rows loss = flow.rows.lookup(exit->getOperand(0));
     if (loss.isNone())
       flow.edits.push_back({BatchEdit::scaleOperand, exit});
-    else if (loss.kind != Rows::total)
+    else if (loss.kind != Rows::total && !seesOne)
       blame(exit->getOperand(0).getDefiningOp(), "gives a loss that is no sum over rows");
   }
 

@@ -74,10 +74,15 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     std::string node = nodeOf(flow.culprit->getLoc());
     getOperation()->setAttr(kMixedAttr, builder.getStringAttr((node.empty() ? "" : "node '" + node + "': ") + flow.reason));
     getOperation()->setAttr(kEveryRowAttr, builder.getUnitAttr());
-    if (whole != part)
-      return flow.culprit->emitError() << "rows of the batch see each other: " << flow.reason
-                                       << ", so that micro-batches do not add up to the loss of the batch; compile with --micro-batch "
-                                       << whole << " (the whole batch), or a smaller --batch";
+    if (whole != part) {
+      InFlightDiagnostic error = flow.culprit->emitError()
+                                 << "rows of the batch see each other: " << flow.reason
+                                 << ", so that micro-batches do not add up to the loss of the batch; ";
+      if (flow.batch && flow.batch != whole)
+        return error << "the graph fixes its batch: compile with --batch " << flow.batch
+                     << ", or export the model with a dynamic batch";
+      return error << "compile with --micro-batch " << whole << " (the whole batch), or a smaller --batch";
+    }
     if (whole > 1)
       flow.culprit->emitWarning()
           << "rows of the batch see each other: " << flow.reason

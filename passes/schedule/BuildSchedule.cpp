@@ -191,6 +191,7 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
                                   << (timing.missingDevice > 0 ? "device" : "host") << " memory than mt.limits allows";
     planner::sortByStart(schedule.step, step);
     planner::sortByStart(schedule.evaluate, evaluate);
+    planner::sortAsLate(schedule.finish, schedule.step);
     ScheduleWriter writer(module, read, machine);
     writer.declare();
     writer.writeSlots(schedule);

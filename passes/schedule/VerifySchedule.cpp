@@ -1,6 +1,10 @@
-// mt-verify-schedule: the rule of the schedule, checked by runtime/plan/VerifyHazards.h, which placement does not use.
+// mt-verify-schedule: the rule of the schedule, checked by runtime/plan/VerifyHazards.h, which placement does not use,
+// and what slots hold, by passes/algorithms/VerifyContents.h.
+#include "passes/algorithms/VerifyContents.h"
 #include "passes/schedule/ScheduleView.h"
 #include "runtime/plan/VerifyHazards.h"
+
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -34,8 +38,57 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
            << (error->back ? " of the previous iteration" : "") << ": " << error->message;
   }
 
+  /// What of slots the commands of a program touch, as a run of one rank does.
+  static passes::Touches touchesOf(ArrayRef<Operation *> commands, const passes::Declarations &declarations,
+                                   llvm::MapVector<Operation *, uint32_t> &slots) {
+    passes::Touches touches;
+    for (Operation *command : commands) {
+      std::vector<passes::Touch> &list = touches.emplace_back();
+      for (schedule::Access access : schedule::accessesOf(command)) {
+        schedule::SlotOp slot = access.slot;
+        const uint32_t number = slots.insert({slot, uint32_t(slots.size())}).first->second;
+        const uint64_t begin = *slot.getOffset() + access.offset;
+        list.push_back({number, declarations.spaces.lookup(cast<schedule::SlotType>(slot.getType()).getSpace()), begin,
+                        begin + access.bytes, access.effect != schedule::Effect::write, access.writes()});
+      }
+    }
+    return touches;
+  }
+
+  /// A step uses what the one before left to it, and finish what the last did; other programs begin with what is kept.
+  LogicalResult verifySlots() {
+    func::FuncOp function = passes::findSchedule(getOperation());
+    auto declarations = passes::readDeclarations(getOperation());
+    if (!function || failed(declarations))
+      return failure();
+    llvm::MapVector<Operation *, uint32_t> slots;
+    auto run = [&](ArrayRef<schedule::Program> programs) -> LogicalResult {
+      SmallVector<Operation *> commands;
+      std::vector<passes::Touches> touches;
+      for (schedule::Program program : programs) {
+        SmallVector<Operation *> some = schedule::commandsOf(function, program);
+        touches.push_back(touchesOf(some, *declarations, slots));
+        commands.append(some);
+      }
+      std::vector<const passes::Touches *> all;
+      for (const passes::Touches &each : touches)
+        all.push_back(&each);
+      auto error = passes::verifyContents(all);
+      if (!error)
+        return success();
+      auto slot = cast<schedule::SlotOp>((slots.begin() + error->slot)->first);
+      return commands[error->reader]->emitOpError()
+             << "'" << schedule::labelOf(commands[error->reader]) << "' reads bytes [" << error->begin << ", "
+             << error->end << ") of slot '" << slot.getName() << "', which '"
+             << schedule::labelOf(commands[error->writer]) << "' has written over";
+    };
+    using enum schedule::Program;
+    return success(succeeded(run({step, step, finish})) && succeeded(run({evaluate})) && succeeded(run({load})) &&
+                   succeeded(run({store})));
+  }
+
   void runOnOperation() override {
-    if (failed(passes::forEachProgram(getOperation(), verify)))
+    if (failed(passes::forEachProgram(getOperation(), verify)) || failed(verifySlots()))
       signalPassFailure();
   }
 };

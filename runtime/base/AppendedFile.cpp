@@ -48,7 +48,7 @@ Status AppendedFile::append(std::string_view record) {
 
 Status AppendedFile::sync() {
   MT_TRY(append(""));
-  if (!syncDescriptor(descriptor.get()) && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+  if (!syncDescriptor(descriptor.get()) && !hasNothingToSync(errno))
     return Status::error(std::strerror(errno));
   return Status();
 }

@@ -121,17 +121,28 @@ Status AtomicFile::removeOld() {
   return syncFolder(folderOf(file));
 }
 
+Status AtomicFile::sync() const {
+  const bool synced = syncDescriptor(descriptor.get()) || (!isFile() && hasNothingToSync(errno));
+  return synced ? Status() : cannotWrite(path);
+}
+
 Status AtomicFile::commit() {
-  bool nothingToSync = !isFile() && (errno = 0, syncDescriptor(descriptor.get()) || errno == EINVAL || errno == EROFS);
-  if (nothingToSync)
+  MT_TRY(sync());
+  if (!isFile())
     return failed(descriptor.close());
-  if (!isFile() || !syncDescriptor(descriptor.get()))
-    return cannotWrite(path);
   if (Result<bool> renamed = renamePath(aside, file); !renamed)
     return renamed.status();
   Status closed = descriptor.close();
   MT_TRY(syncFolder(folderOf(file)));
   return failed(closed);
+}
+
+Status AtomicFile::commit(AtomicFile &first, AtomicFile &last) {
+  MT_TRY(first.sync());
+  MT_TRY(last.sync());
+  MT_TRY(last.removeOld());
+  MT_TRY(first.commit());
+  return last.commit();
 }
 
 Status writeFileAtomically(const std::string &path, std::span<const std::byte> bytes) {

@@ -24,15 +24,18 @@ public:
   uint64_t written() const { return total; }
   /// Whether a file is replaced or made; otherwise bytes have gone out as they were written.
   bool isFile() const { return !aside.empty(); }
-  /// Removes the old file durably, so that a crash before commit() leaves none: for files that are valid only together.
-  Status removeOld();
   /// Syncs, renames over the file, and syncs the folder. Call once, last.
   Status commit();
+  /// The same of two files that are valid only together: once both are synced the old `last` goes, durably, so that it
+  /// is never beside the new `first`. A disk that is full has lost nothing.
+  static Status commit(AtomicFile &first, AtomicFile &last);
 
 private:
   AtomicFile(std::string path, std::string file, std::string aside, Descriptor descriptor)
       : path(std::move(path)), file(std::move(file)), aside(std::move(aside)), descriptor(std::move(descriptor)) {}
   Status failed(const Status &reason) const;
+  Status sync() const;
+  Status removeOld();
   static Result<AtomicFile> createAside(const std::string &path, const std::string &file);
 
   std::string path;  ///< as it was given, for messages

@@ -12,6 +12,8 @@ namespace mt {
 
 namespace fs = std::filesystem;
 
+static constexpr int kMostTries = 100;
+
 Result<AtomicFolder> AtomicFolder::create(const std::string &given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/')
@@ -38,10 +40,13 @@ Result<AtomicFolder> AtomicFolder::create(const std::string &given) {
           given);
   }
   MT_TRY(makeFolders(folderOf(path)));
+  // One of the same name may be what a process of this number left that was killed, or that of another machine's.
   std::string aside = fmt::format("{}.tmp.{}", path, ::getpid());
-  fs::remove_all(aside, error); // of a process of this number that was killed
-  if (::mkdir(aside.c_str(), 0777) != 0)
-    return fail("{}: {}", aside, std::strerror(errno));
+  for (int tries = 1; ::mkdir(aside.c_str(), 0777) != 0; ++tries) {
+    if (errno != EEXIST || tries == kMostTries)
+      return fail("{}: {}", aside, std::strerror(errno));
+    aside = fmt::format("{}.tmp.{}-{}", path, ::getpid(), tries);
+  }
   return AtomicFolder(path, aside);
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/base/ControlGroups.h"
 
+#include <charconv>
 #include <fstream>
 #include <optional>
 
@@ -35,6 +36,19 @@ std::vector<ControlGroup> controlGroups(std::string_view controller, const std::
     }
   }
   return found;
+}
+
+std::optional<uint64_t> numberIn(const std::string &file) {
+  std::ifstream stream(file);
+  std::string word;
+  uint64_t value = 0;
+  if (!(stream >> word) || std::from_chars(word.data(), word.data() + word.size(), value).ec != std::errc())
+    return std::nullopt;
+  return value;
+}
+
+std::string memoryLimitFile(const ControlGroup &group) {
+  return group.folder + (group.unified ? "/memory.max" : "/memory.limit_in_bytes");
 }
 
 } // namespace mt

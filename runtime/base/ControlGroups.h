@@ -3,6 +3,8 @@
 #ifndef MT_RUNTIME_BASE_CONTROLGROUPS_H
 #define MT_RUNTIME_BASE_CONTROLGROUPS_H
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,12 @@ struct ControlGroup {
 /// the machine has. `proc` and `groups` are the roots of /proc and /sys/fs/cgroup, other ones for tests.
 std::vector<ControlGroup> controlGroups(std::string_view controller, const std::string &proc = "/proc",
                                         const std::string &groups = "/sys/fs/cgroup");
+
+/// The first number in a file; nothing where there is none, as in a group without a limit ("max").
+std::optional<uint64_t> numberIn(const std::string &file);
+
+/// The file that says how many bytes of memory a group may have.
+std::string memoryLimitFile(const ControlGroup &group);
 
 } // namespace mt
 #endif

@@ -109,6 +109,8 @@ bool syncDescriptor(int descriptor) {
   return failed == 0;
 }
 
+bool hasNothingToSync(int error) { return error == EINVAL || error == EROFS || error == ENOTSUP; }
+
 Status keepInputs(const std::string &option, const std::string &output, std::span<const InputFile> inputs) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -145,8 +147,7 @@ Status syncFolder(const std::string &path) {
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid())
     return systemError().within(path);
-  // Some file systems have nothing to sync here, and say so.
-  if (!syncDescriptor(folder.get()) && errno != EINVAL && errno != ENOTSUP)
+  if (!syncDescriptor(folder.get()) && !hasNothingToSync(errno))
     return systemError().within(path);
   return Status();
 }

@@ -53,8 +53,10 @@ Status flushOut();
 
 /// fsync of an open file or folder; false, with errno, where it fails.
 bool syncDescriptor(int descriptor);
+/// Whether such an error says that there is nothing to sync: of pipes, devices, folders of some file systems.
+bool hasNothingToSync(int error);
 
-/// A file, or a folder whose files are, that is read, and what it is: "the plan".
+/// A file, or a folder all of whose files are, that is read, and what it is: "the plan".
 struct InputFile {
   std::string what, path;
 };

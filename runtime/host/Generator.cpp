@@ -13,6 +13,7 @@
 #ifndef MT_RUNTIME_HOST_GENERATOR_ONCE
 #define MT_RUNTIME_HOST_GENERATOR_ONCE
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -244,6 +245,19 @@ void generateNormal(uint64_t key, uint64_t first, double mean, double deviation,
 void generateUniform(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values) {
   for (uint64_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(mean + deviation * std::numbers::sqrt3 * (2 * uniformElement(key, first + i) - 1));
+}
+
+bool generate(const Generator &generator, uint64_t first, std::span<float> values) {
+  const auto &[kind, key, value, deviation] = generator;
+  if (kind == "normal")
+    generateNormal(key, first, value, deviation, values);
+  else if (kind == "uniform")
+    generateUniform(key, first, value, deviation, values);
+  else if (kind == "constant" || kind == "zeros" || kind == "ones")
+    std::ranges::fill(values, kind == "constant" ? static_cast<float>(value) : kind == "ones" ? 1.0f : 0.0f);
+  else
+    return false;
+  return true;
 }
 
 } // namespace mt::host

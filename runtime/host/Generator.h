@@ -27,5 +27,14 @@ void generateNormal(uint64_t key, uint64_t first, double mean, double deviation,
 /// The same of numbers uniform between mean - sqrt(3) deviation and mean + sqrt(3) deviation: of that deviation.
 void generateUniform(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values);
 
+/// What makes a tensor's values: `normal` and `uniform`, of mean `value`; `constant`, `zeros`, `ones`.
+struct Generator {
+  std::string_view kind;
+  uint64_t key = 0;
+  double value = 0, deviation = 0;
+};
+/// Elements [first, first + values.size()); false: there is no such kind.
+bool generate(const Generator &generator, uint64_t first, std::span<float> values);
+
 } // namespace mt::host
 #endif

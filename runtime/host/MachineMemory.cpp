@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -15,15 +14,6 @@
 
 namespace mt::host {
 namespace {
-
-std::optional<uint64_t> number(const std::string &file) {
-  std::ifstream stream(file);
-  std::string word;
-  uint64_t value = 0;
-  if (!(stream >> word) || std::from_chars(word.data(), word.data() + word.size(), value).ec != std::errc())
-    return std::nullopt;
-  return value;
-}
 
 /// The number after `key` at the start of a line.
 std::optional<uint64_t> field(const std::string &file, const std::string &key) {
@@ -51,21 +41,21 @@ void limitByAddressSpace(MachineMemory &memory, const std::string &proc) {
     uint64_t limit = 0;
     if (!line.starts_with(kName) || !(std::istringstream(line.substr(kName.size())) >> limit))
       continue;
-    uint64_t used = number(proc + "/self/statm").value_or(0) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    uint64_t used = numberIn(proc + "/self/statm").value_or(0) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     limitBy(memory, limit - std::min(limit, used), "ulimit -v");
   }
 }
 
 /// A group's limit less its use; what the kernel gives back when asked, pages of files first of all, does not count as used.
-void limitByGroup(MachineMemory &memory, const std::string &folder, const std::string &limitFile,
-                  const std::string &usageFile, std::initializer_list<const char *> reclaimable) {
-  std::optional<uint64_t> limit = number(folder + "/" + limitFile);
+void limitByGroup(MachineMemory &memory, const ControlGroup &group, const std::string &usageFile,
+                  std::initializer_list<const char *> reclaimable) {
+  std::optional<uint64_t> limit = numberIn(memoryLimitFile(group));
   if (!limit)
     return;
-  uint64_t used = number(folder + "/" + usageFile).value_or(0);
+  uint64_t used = numberIn(group.folder + "/" + usageFile).value_or(0);
   for (const char *kind : reclaimable)
-    used -= std::min(used, field(folder + "/memory.stat", kind).value_or(0));
-  limitBy(memory, *limit - std::min(*limit, used), folder + "/" + limitFile);
+    used -= std::min(used, field(group.folder + "/memory.stat", kind).value_or(0));
+  limitBy(memory, *limit - std::min(*limit, used), memoryLimitFile(group));
 }
 
 } // namespace
@@ -94,9 +84,9 @@ MachineMemory machineMemory(const std::string &proc, const std::string &cgroups)
   limitByAddressSpace(memory, proc);
   for (const ControlGroup &group : controlGroups("memory", proc, cgroups)) {
     if (group.unified)
-      limitByGroup(memory, group.folder, "memory.max", "memory.current", {"inactive_file", "active_file", "slab_reclaimable"});
+      limitByGroup(memory, group, "memory.current", {"inactive_file", "active_file", "slab_reclaimable"});
     else
-      limitByGroup(memory, group.folder, "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"});
+      limitByGroup(memory, group, "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"});
   }
   return memory;
 }

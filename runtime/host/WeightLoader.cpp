@@ -287,15 +287,10 @@ private:
       if (!chunk.source.parameter->trainable)
         checksums = checksumsOf(stored, size);
       toFloat(initial.type, stored.data(), values);
-    } else if (initial.generator == "normal") {
-      generateNormal(generatorKey(*chunk.source.name, initial.seed), first, initial.value, initial.deviation, values);
-    } else if (initial.generator == "uniform") {
-      generateUniform(generatorKey(*chunk.source.name, initial.seed), first, initial.value, initial.deviation, values);
-    } else {
-      float value = initial.generator == "ones"    ? 1
-                    : initial.generator == "zeros" ? 0
-                                                   : static_cast<float>(initial.value);
-      std::ranges::fill(values, value);
+    } else if (!generate({initial.generator, generatorKey(*chunk.source.name, initial.seed), initial.value,
+                          initial.deviation},
+                         first, values)) {
+      return fail("{}: there is no generator '{}'", *chunk.source.name, initial.generator);
     }
     return {};
   }

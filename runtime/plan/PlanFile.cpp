@@ -2,6 +2,7 @@
 
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/MappedFile.h"
+#include "runtime/base/Sizes.h"
 #include "runtime/plan/PlanProto.h"
 #include "runtime/plan/Validate.h"
 #include "runtime/plan/VerifyHazards.h"
@@ -83,8 +84,8 @@ Status validateWhole(const Plan &plan) {
 
 } // namespace
 
-std::vector<std::byte> serialize(Plan &plan) {
-  std::string payload = toProto(plan).SerializeAsString();
+static std::vector<std::byte> fileOf(Plan &plan, const proto::Plan &message) {
+  const std::string payload = message.SerializeAsString();
   plan.digest = XXH3_64bits(payload.data(), payload.size());
   Header header = {
       .magic = {}, .version = kPlanVersion, .flags = 0, .payloadBytes = payload.size(), .digest = plan.digest};
@@ -95,9 +96,20 @@ std::vector<std::byte> serialize(Plan &plan) {
   return file;
 }
 
+std::vector<std::byte> serialize(Plan &plan) { return fileOf(plan, toProto(plan)); }
+
 Status save(Plan &plan, const std::string &path) {
   MT_TRY(validateWhole(plan).within(path));
-  return writeFileAtomically(path, serialize(plan));
+  const proto::Plan message = toProto(plan);
+  if (const size_t bytes = message.ByteSizeLong(); bytes > INT32_MAX) { // the most that protobuf writes
+    size_t commands = 0;
+    for (const Program &program : plan.programs)
+      commands += program.commands.size();
+    return fail("{}: the plan has {} commands, {}, and a plan may have 2 GiB: give a larger --micro-batch or a smaller "
+                "--batch",
+                path, commands, formatSize(bytes));
+  }
+  return writeFileAtomically(path, fileOf(plan, message));
 }
 
 Result<Plan> deserialize(std::span<const std::byte> file, const std::string &name) {

@@ -13,7 +13,7 @@
 
 namespace mt::plan {
 
-constexpr uint32_t kPlanVersion = 14;
+constexpr uint32_t kPlanVersion = 15;
 
 /// The file's bytes, header and payload; the same plan gives the same bytes. Sets plan.digest.
 std::vector<std::byte> serialize(Plan &plan);

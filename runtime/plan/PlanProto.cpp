@@ -419,7 +419,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .everyRowCounts = settings.every_row_counts(),
                    .lossOfRows = settings.loss_of_rows()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
-  for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()) && i < kStreamKinds * kStreamKinds; ++i)
+  for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()); ++i)
     plan.target.contention[i / kStreamKinds][i % kStreamKinds] = from.target().contention(static_cast<int>(i));
   const auto &prediction = from.prediction();
   plan.prediction = {.stepSeconds = prediction.step_seconds(),
@@ -485,6 +485,8 @@ proto::Plan toProto(const Plan &plan) {
 Result<Plan> fromProto(const proto::Plan &message) {
   Plan plan;
   Reader reader;
+  if (const int count = message.target().contention_size(); count != 0 && size_t(count) != kStreamKinds * kStreamKinds)
+    return fail("contention has {} numbers, and not {}", count, kStreamKinds * kStreamKinds);
   readHead(message, plan);
   for (const auto &space : message.spaces()) {
     reader.place = fmt::format("space {}", plan.spaces.size());

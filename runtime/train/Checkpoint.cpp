@@ -80,10 +80,14 @@ Status discard(const std::string &out, const std::vector<std::string> &folders) 
   if (going.empty())
     return Status();
   MT_TRY(syncFolder(out));
-  std::error_code error;
-  for (const std::string &folder : going)
+  Status first;
+  for (const std::string &folder : going) {
+    std::error_code error;
     fs::remove_all(folder, error);
-  return error ? fail("{}: {}", out, error.message()) : Status();
+    if (error && first)
+      first = fail("{}: {}", folder, error.message());
+  }
+  return first;
 }
 
 /// Gives the complete `aside` the name `folder`; what has that name is removed once the new one is durably there.

@@ -238,7 +238,8 @@ private:
 
 Status sampleText(const SampleOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
-  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, options.from, machine, ranks));
+  MT_ASSIGN(const plan::Plan plan,
+            loadToRead(options.plan, options.from, machine, ranks, {{"--tokenizer", options.prompts.tokenizer}}));
   MT_ASSIGN(const std::unique_ptr<Continuation> texts, Continuation::create(plan, options.prompts));
   auto nothing = [](const Job &, float, std::span<const double>) { return Status(); };
   MT_ASSIGN(std::unique_ptr<Session> session,

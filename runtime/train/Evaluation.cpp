@@ -65,7 +65,7 @@ std::string perplexityText(std::string_view before, double loss, const plan::Pla
 
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
-  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, options.from, machine, ranks));
+  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, options.from, machine, ranks, inputsOf(options.data)));
   MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
   if (options.pack && !options.heldBack)
     MT_TRY(packAll(data.data.parts, data.data.name, plan).status());

@@ -109,9 +109,11 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
                 "export them to .safetensors, or with --like FOLDER in PEFT's format",
                 options.output, checkpoint);
   uint64_t dataBytes = 0;
+  std::vector<InputFile> inputs = {{"the checkpoint", checkpoint}};
+  MT_TRY(keepInputs("-o", options.output, inputs));
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
-    std::vector<InputFile> inputs = {{"the model", model.file.path()}};
+    inputs.push_back({"the model", model.file.path()});
     for (const Initializer &one : model.initializers)
       if (auto at = one.externalData.find("location"); one.external && at != one.externalData.end())
         inputs.push_back({"the model's weights", folderOf(model.file.path()) + "/" + at->second});

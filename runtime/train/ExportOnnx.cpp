@@ -39,14 +39,14 @@ TakeFloats writeAs(AtomicFile &file, DType type) {
 /// The values of a generated tensor that was not trained, in pieces.
 Status generate(const Initializer &tensor, int64_t count, const TakeFloats &take) {
   constexpr int64_t kPiece = 1 << 16;
-  const std::string &kind = tensor.externalData.at("mt.generator");
-  uint64_t key = host::generatorKey(tensor.name, numberOf<uint64_t>(tensor, "mt.seed", 0));
-  auto deviation = numberOf<double>(tensor, "mt.deviation", 0);
+  const host::Generator generator = {
+      tensor.externalData.at("mt.generator"), host::generatorKey(tensor.name, numberOf<uint64_t>(tensor, "mt.seed", 0)),
+      numberOf<double>(tensor, "mt.value", 0), numberOf<double>(tensor, "mt.deviation", 0)};
   std::vector<float> piece;
   for (int64_t at = 0; at < count; at += kPiece) {
-    piece.assign(static_cast<size_t>(std::min(kPiece, count - at)), kind == "ones" ? 1.0f : 0.0f);
-    if (kind == "normal")
-      host::generateNormal(key, static_cast<uint64_t>(at), 0, deviation, piece);
+    piece.resize(static_cast<size_t>(std::min(kPiece, count - at)));
+    if (!host::generate(generator, static_cast<uint64_t>(at), piece))
+      return fail("'{}' is made by '{}', which is no generator", tensor.name, generator.kind);
     MT_TRY(take(piece));
   }
   return Status();
@@ -74,9 +74,7 @@ public:
       MT_TRY(file.commit());
       return 0;
     }
-    MT_TRY(file.removeOld()); // never an old model beside new values
-    MT_TRY(data->commit());
-    MT_TRY(file.commit());
+    MT_TRY(AtomicFile::commit(*data, file));
     return data->written();
   }
 

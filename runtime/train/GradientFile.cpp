@@ -46,7 +46,7 @@ Status GradientFile::finish() {
   if (!writer)
     return Status();
   if (failure && missing > 0)
-    failure = fail("{} of {} gradients never came: the plan does not update them", missing, wanted.size());
+    failure = fail("{} gradients never came: the plan does not update what they are of", missing);
   if (failure)
     failure = writer->finish();
   writer.reset();

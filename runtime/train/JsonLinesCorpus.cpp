@@ -5,6 +5,7 @@
 #include "runtime/train/Elements.h"
 #include "runtime/train/JsonLine.h"
 
+#include <fmt/ranges.h>
 #include <simdjson.h>
 
 #include <cstring>
@@ -29,7 +30,7 @@ size_t sizeOf(const dom::array &list) {
 
 class JsonLinesCorpus : public Corpus {
 public:
-  JsonLinesCorpus(MappedFile file, const plan::Plan &plan, size_t tokens)
+  JsonLinesCorpus(MappedFile file, const plan::Plan &plan, std::optional<size_t> tokens)
       : file(std::move(file)), plan(plan), tokens(tokens), labels(labelInput(plan)),
         lines(jsonLines({reinterpret_cast<const char *>(this->file.bytes().data()), this->file.size()})) {}
 
@@ -46,12 +47,12 @@ public:
 
   /// As many as there are tokens that are no target alone; all, where the line is none that read() takes.
   std::optional<int64_t> filled(int64_t row) const override {
-    const int64_t all = rowElements(plan.inputs[tokens]);
+    const int64_t all = rowElements(plan.inputs[tokens.value_or(0)]);
     Result<dom::object> object = parseJsonLine(lineText(row));
     auto fields = object ? fieldsOf(*object) : object.status();
-    if (!fields || !(*fields)[tokens] || !(*fields)[tokens]->is_array())
+    if (!fields || !tokens || !(*fields)[*tokens] || !(*fields)[*tokens]->is_array())
       return all;
-    const dom::array ids((*fields)[tokens]->get_array().value_unsafe());
+    const dom::array ids((*fields)[*tokens]->get_array().value_unsafe());
     if (std::any_of(ids.begin(), ids.end(), [](dom::element each) { return each.is_array(); }))
       return all;
     const bool shifted = labels && !(*fields)[*labels] && labelShift(plan.inputs[*labels]) == 0;
@@ -70,18 +71,10 @@ private:
   Status readLine(std::string_view text, std::span<std::byte *const> destinations) const {
     MT_ASSIGN(const dom::object object, parseJsonLine(text));
     MT_ASSIGN(auto fields, fieldsOf(object));
-    if (!fields[tokens])
-      return fail("no \"tokens\"");
-    Values ids = {*fields[tokens]};
-    if (labels && !fields[*labels])
-      MT_TRY(shift(ids, destinations));
-    else if (labels && fields[*labels]->is_array() && ids.value.is_array() &&
-             plan.inputs[*labels].dims == plan.inputs[tokens].dims)
-      if (size_t own = sizeOf(ids.value), targets = sizeOf(*fields[*labels]); own != targets)
-        return fail("{} tokens and {} labels", own, targets);
-    MT_TRY(put(tokens, ids, destinations));
+    if (tokens)
+      MT_TRY(readTokens(fields, destinations));
     for (size_t n = 0; n < plan.inputs.size(); ++n) {
-      if (!destinations[n] || n == tokens || (n == labels && !fields[n]))
+      if (!destinations[n] || n == tokens || (tokens && n == labels && !fields[n]))
         continue;
       if (!fields[n] && saysPlaces(plan, plan.inputs[n]))
         continue;
@@ -90,6 +83,21 @@ private:
       MT_TRY(put(n, {*fields[n]}, destinations));
     }
     return Status();
+  }
+
+  /// The tokens, and the labels where these are their successors.
+  Status readTokens(const std::vector<std::optional<dom::element>> &fields,
+                    std::span<std::byte *const> destinations) const {
+    if (!fields[*tokens])
+      return fail("no \"tokens\"");
+    Values ids = {*fields[*tokens]};
+    if (labels && !fields[*labels])
+      MT_TRY(shift(ids, destinations));
+    else if (labels && fields[*labels]->is_array() && ids.value.is_array() &&
+             plan.inputs[*labels].dims == plan.inputs[*tokens].dims)
+      if (size_t own = sizeOf(ids.value), targets = sizeOf(*fields[*labels]); own != targets)
+        return fail("{} tokens and {} labels", own, targets);
+    return put(*tokens, ids, destinations);
   }
 
   /// The value of every input that has one: under its name, or as "tokens" and "labels".
@@ -119,7 +127,7 @@ private:
 
   /// Tokens alone: their successors become the labels, and `ids` loses the last where that is only a target.
   Status shift(Values &ids, std::span<std::byte *const> destinations) const {
-    if (plan.inputs[*labels].dims != plan.inputs[tokens].dims || labelShift(plan.inputs[*labels]) > 1)
+    if (plan.inputs[*labels].dims != plan.inputs[*tokens].dims || labelShift(plan.inputs[*labels]) > 1)
       return fail("no \"labels\": the model wants {}", describeInputs(plan));
     size_t size = ids.value.is_array() ? sizeOf(ids.value) : 0;
     if (size < 2)
@@ -141,30 +149,32 @@ private:
       return put.within(fmt::format("\"{}\"", input.name));
     bool sequence = input.dims.size() == 2 && input.dims[1] == plan.settings.sequence;
     if (count > room || count == 0 || (count < room && !sequence))
-      return fail("\"{}\" has {} elements, and the model wants rows of {} (cut longer rows, or compile with a larger "
-                  "--seq)",
-                  input.name, count, room);
+      return fail("\"{}\" has {} elements, and the model wants rows of {} ({})", input.name, count, room,
+                  count > room ? "cut longer rows, or compile with a larger --seq"
+                               : "fill shorter ones up: only rows of one number for each token are padded");
     MT_TRY(checkPadding(input, count));
     padRow(input, destinations[n], count);
     return Status();
   }
 
   /// The numbers of nested lists one after another, from element `count` on, which moves on; as many as there is room
-  /// for. No deeper than simdjson parses.
-  static Status putNumbers(const plan::Input &input, const Values &values, std::byte *row, int64_t room, int64_t &count) {
+  /// for. Lists of lists are as long as the input's dimension of that level. No deeper than simdjson parses.
+  static Status putNumbers(const plan::Input &input, const Values &values, std::byte *row, int64_t room, int64_t &count,
+                           size_t level = 1) {
     if (values.value.is_array()) {
-      size_t at = 0;
+      size_t at = 0, lists = 0;
       for (dom::element element : dom::array(values.value)) {
+        lists += element.is_array() ? 1 : 0;
         bool meant = at >= values.begin && at < values.end;
         if (meant && count < room && input.type == DType::i64 && element.type() == dom::element_type::INT64) { // as most are
           int64_t number = element.get_int64().value_unsafe();
           std::memcpy(row + count++ * static_cast<int64_t>(sizeof(number)), &number, sizeof(number));
         } else if (meant) {
-          MT_TRY(putNumbers(input, {element}, row, room, count));
+          MT_TRY(putNumbers(input, {element}, row, room, count, level + 1));
         }
         ++at;
       }
-      return Status();
+      return lists > 0 || level > 1 ? checkLevel(input, level, at, lists) : Status();
     }
     if (!values.value.is_number() && !values.value.is_bool())
       return fail("must hold numbers");
@@ -173,6 +183,23 @@ private:
       return Status();
     Status put = putNumber(input.type, row + index * static_cast<int64_t>(byteSize(input.type)), values.value);
     return put ? put : put.within(fmt::format("element {}", index));
+  }
+
+  /// Whether a list within a row of several dimensions is as long as they say: of lists, or of all numbers from that
+  /// level on.
+  static Status checkLevel(const plan::Input &input, size_t level, size_t size, size_t lists) {
+    if (input.dims.size() < 3 || level >= input.dims.size())
+      return Status();
+    int64_t wanted = 1;
+    for (size_t i = level; i < (lists > 0 ? level + 1 : input.dims.size()); ++i)
+      wanted *= input.dims[i];
+    if (static_cast<int64_t>(size) == wanted && (lists == 0 || lists == size))
+      return Status();
+    return fail("has a list of {} {} where the model, whose rows are [{}], wants {}", size,
+                lists == size ? "lists"
+                : lists == 0  ? "numbers"
+                              : "numbers and lists",
+                fmt::join(input.dims.begin() + 1, input.dims.end(), ", "), wanted);
   }
 
   static Status putNumber(DType type, std::byte *to, dom::element value) {
@@ -189,7 +216,7 @@ private:
 
   MappedFile file;
   const plan::Plan &plan;
-  size_t tokens;
+  std::optional<size_t> tokens; ///< the one input of them, if there is one: others go by their names
   std::optional<size_t> labels;
   std::vector<JsonLine> lines;
 };
@@ -197,7 +224,8 @@ private:
 } // namespace
 
 Result<CorpusPtr> openJsonLines(const std::string &path, const plan::Plan &plan) {
-  MT_ASSIGN(size_t tokens, tokenInput(plan, path, true));
+  const Result<size_t> found = tokenInput(plan, path, true);
+  const std::optional<size_t> tokens = found ? std::optional(*found) : std::nullopt;
   MT_ASSIGN(MappedFile file, MappedFile::open(path));
   auto corpus = std::make_unique<JsonLinesCorpus>(std::move(file), plan, tokens);
   if (corpus->rows() == 0)

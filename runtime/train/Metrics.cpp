@@ -9,7 +9,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -42,6 +44,8 @@ template <typename Use> Status forLinesUpTo(const std::string &path, UpTo end, c
       MT_TRY(use(line));
       isFirst = false;
     }
+  if (!file.eof())
+    return fail("{}: it cannot be read: {}", path, std::strerror(errno));
   return Status();
 }
 

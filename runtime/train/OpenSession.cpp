@@ -16,7 +16,8 @@ uint64_t seedOf(const CheckpointMeta &meta) {
 
 } // namespace
 
-Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, MachineOptions &machine, Ranks &ranks) {
+Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, MachineOptions &machine, Ranks &ranks,
+                              std::vector<InputFile> others) {
   MT_TRY(ranks.open());
   Result<plan::Plan> loaded = plan::load(path);
   MT_TRY(ranks.agree(loaded.status()));
@@ -25,6 +26,7 @@ Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, 
   if (!machine.memoryCheck)
     host::trustMachineMemory();
   machine = ranks.shareOf(machine, plan);
+  MT_TRY(keepInputs(path, plan, std::move(others), {{"--trace", machine.trace}}));
   MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))

@@ -7,8 +7,10 @@
 namespace mt::train {
 
 /// Loads the plan at `path`, the same on all ranks, and checks it against the machine. `machine` becomes this rank's
-/// share. What is trained comes from the run or checkpoint `from`, if it is not empty.
-Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, MachineOptions &machine, Ranks &ranks);
+/// share. What is trained comes from the run or checkpoint `from`, if it is not empty. `others` are read, too: no trace
+/// is written over them.
+Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, MachineOptions &machine, Ranks &ranks,
+                              std::vector<InputFile> others);
 
 /// `from`: a run's folder, of which the newest or `best` checkpoint counts, or a checkpoint; empty: the initial
 /// weights. `ema`: its average of the weights in place of them. `plan` must outlive the session. Warns where graph or

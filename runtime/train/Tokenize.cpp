@@ -74,9 +74,9 @@ Status tokenize(const TokenizeOptions &options) {
     return fail("{}: it holds no text", options.corpus);
   MT_ASSIGN(std::string digest, tokenizerFingerprint(options.tokenizer));
   MT_TRY(folder.commit({documents.count(), tokenizer->vocabularySize(), tokenizer->special().end, digest}));
-  fmt::print("{}: {} tokens ({}) of {} documents, {} of text, in {} files; {}\n", options.output, folder.tokens(),
-             width == 2 ? "uint16" : "uint32", documents.count(), formatSize(bytes), folder.files(), progress.rate());
-  return Status();
+  return writeOut(fmt::format("{}: {} tokens ({}) of {} documents, {} of text, in {} files; {}\n", options.output,
+                              folder.tokens(), width == 2 ? "uint16" : "uint32", documents.count(), formatSize(bytes),
+                              folder.files(), progress.rate()));
 }
 
 } // namespace mt::train

@@ -163,7 +163,12 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   if (!options.data.paths.empty() || !options.dryRun)
     MT_TRY(setup->openData());
   MT_TRY(setup->openSamples());
-  MT_TRY(setup->keepInputs());
+  std::vector<InputFile> read = inputsOf(options.data);
+  for (const std::string &path : options.evalData)
+    read.push_back({"--eval-data", path});
+  MT_TRY(keepInputs(
+      options.plan, plan, std::move(read),
+      {{"--metrics", options.metrics}, {"--trace", machine.trace}, {"--save-gradients", options.saveGradients}}));
   MT_TRY(setup->openFolder(ranks));
   if (options.resume && !setup->from.checkpoint) // at step 0
     MT_TRY(checkWeightFiles(plan, false));
@@ -235,19 +240,20 @@ Status TrainSetup::followFirst(const std::string &told) {
   return Status();
 }
 
-/// Nothing that the run writes by a name that was given is what it reads.
-Status TrainSetup::keepInputs() const {
-  std::vector<InputFile> inputs = plan::weightFiles(plan);
-  inputs.push_back({"the plan", options.plan});
-  for (const std::string &path : options.data.paths)
+std::vector<InputFile> inputsOf(const DataOptions &data) {
+  std::vector<InputFile> inputs = {{"--tokenizer", data.tokenizer}};
+  for (const std::string &path : data.paths)
     inputs.push_back({"--data", path});
-  for (const std::string &path : options.evalData)
-    inputs.push_back({"--eval-data", path});
-  inputs.push_back({"--tokenizer", options.data.tokenizer});
-  for (const auto &[option, path] :
-       {std::pair("--metrics", options.metrics), std::pair("--trace", options.machine.trace),
-        std::pair("--save-gradients", options.saveGradients)})
-    MT_TRY(mt::keepInputs(option, path, inputs));
+  return inputs;
+}
+
+Status keepInputs(const std::string &path, const plan::Plan &plan, std::vector<InputFile> others,
+                  const std::vector<Output> &outputs) {
+  others.push_back({"the plan", path});
+  for (InputFile &file : plan::weightFiles(plan))
+    others.push_back(std::move(file));
+  for (const Output &output : outputs)
+    MT_TRY(mt::keepInputs(output.option, output.path, others));
   return Status();
 }
 

@@ -29,7 +29,6 @@ struct TrainSetup {
 private:
   Status openData();
   Status openSamples();
-  Status keepInputs() const;
   Status openFolder(Ranks &ranks);
   Status openFolder();
   nlohmann::ordered_json toCompare() const;
@@ -48,6 +47,16 @@ int64_t trainableElements(const plan::Plan &plan);
 /// Every weight file that the plan names is there, long enough, and holds what it did when the plan was compiled;
 /// `frozenAlone`: of what is not trained, as a checkpoint has the rest.
 Status checkWeightFiles(const plan::Plan &plan, bool frozenAlone);
+
+/// An option that names what is written, and what it names.
+struct Output {
+  const char *option;
+  std::string path;
+};
+/// No output is what is read: the plan at `path`, what it reads of its model, `others`.
+Status keepInputs(const std::string &path, const plan::Plan &plan, std::vector<InputFile> others,
+                  const std::vector<Output> &outputs);
+std::vector<InputFile> inputsOf(const DataOptions &data);
 
 } // namespace mt::train
 #endif

@@ -505,8 +505,10 @@ Status rehearse(const TrainOptions &options, Ranks &ranks) {
   if (ranks.count() > 1)
     MT_TRY(ranks.join(plan));
   MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}}));
-  MT_ASSIGN(executor::Rehearsed took, executor::rehearse(plan, options.recipe.steps.value_or(kSteps),
-                                                         ranks.shareOf(options.machine, plan).trace, ranks.others()));
+  const std::string trace = ranks.shareOf(options.machine, plan).trace;
+  MT_TRY(keepInputs(options.plan, plan, {}, {{"--trace", trace}}));
+  MT_ASSIGN(executor::Rehearsed took,
+            executor::rehearse(plan, options.recipe.steps.value_or(kSteps), trace, ranks.others()));
   if (!ranks.isFirst())
     return Status();
   const double predicted = plan.prediction.stepSeconds;

@@ -248,6 +248,9 @@ def outputs_that_are_inputs(b):
     for option in ("--metrics", "--trace", "--save-gradients"):
         b.refuses(f"{train} {option} link.npz", rf"{option} link\.npz: this would overwrite --data, own\.npz")
         b.refuses(f"{train} {option} own.bin", rf"{option} own\.bin: this would overwrite the plan, own\.bin")
+    for command in ("mtrun own.bin --rehearse", "mtrun eval own.bin --data own.npz"):
+        b.refuses(f"{command} --trace own.bin", r"--trace own\.bin: this would overwrite the plan, own\.bin")
+    b.refuses("mtrun eval own.bin --data own.npz --trace link.npz", r"--trace link\.npz: this would overwrite --data, own\.npz")
     for name, data in kept.items():
         if b.read(name) != data:
             raise tool.Failure(f"{name} changed")

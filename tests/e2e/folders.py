@@ -73,6 +73,17 @@ def a_folder_is_only_read(b):
 
 
 @case
+def a_plan_beside_the_checkpoint(b):
+    folder = b.copy("beside")
+    for _ in range(2):
+        b.scratch.run(f"mtc compile beside -o beside/plan.bin {SIZES}")
+    kept = listing(folder)
+    for name in ("config.json", "model.safetensors"):
+        b.refuses(f"mtc compile beside -o beside/{name} {SIZES}", rf"-o beside/{name}: this would overwrite a file of the model, beside/{name}")
+    tool.expect(listing(folder) == kept, "the folder changed")
+
+
+@case
 def two_runs_in_one_folder(b):
     folder = b.copy("own")
     kept = listing(folder)

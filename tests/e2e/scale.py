@@ -1,7 +1,7 @@
 """Large models and long sequences: planned from metadata in little memory, refused with the right number, equal to the byte
 whatever the depth.
 
-    PATH=build/bin:$PATH python3 tests/e2e/scale.py 119b|long-sequence|depth|mission|memory [LAYERS HIDDEN]
+    PATH=build/bin:$PATH python3 tests/e2e/scale.py 119b|long-sequence|depth|mission|large-batch|memory [LAYERS HIDDEN]
 """
 import hashlib
 import json
@@ -152,6 +152,15 @@ def mission():
                "the first gradients of the discrete and the unified run differ")
 
 
+def large_batch():
+    """A step of a million tokens: what the last layers give to all micro-batches waits on the host, too."""
+    with tool.Scratch() as scratch:
+        scratch.run("mtmodel llama --layers 32 --hidden 4096 --intermediate 14336 --heads 32 --kv-heads 8 --vocab 128256 -o large.onnx")
+        compile_ = "mtc compile large.onnx --target rtx-4090 --precision bf16 --clip --host-memory 512GiB --seq 2048 --micro-batch 8"
+        steps = [float(re.search(r"step ([0-9.]+) s \(compute-bound\)", scratch.run(f"{compile_} --batch {batch} -o large.bin")).group(1)) for batch in (64, 512)]
+        expect(steps[1] < 10 * steps[0], f"eight times the batch takes {steps[1] / steps[0]:.2f} times as long")
+
+
 def memory():
     """What a run takes is what it says before: the plan's spaces, the scratch of its kernels, and a little that depends on
     neither."""
@@ -173,4 +182,4 @@ def memory():
             expect(peak < planned + beside, f"{run}: {peak} bytes resident, and {planned} are planned")
 
 
-tool.main({"119b": large, "long-sequence": long_sequence, "depth": depth, "mission": mission, "memory": memory}[sys.argv[1]])
+tool.main({"119b": large, "long-sequence": long_sequence, "depth": depth, "mission": mission, "large-batch": large_batch, "memory": memory}[sys.argv[1]])

@@ -36,6 +36,16 @@ TEST(Parameters, WeightsByUse) {
   EXPECT_TRUE(result.has("nn.embedding"));
 }
 
+// What is looked up and given out as it is, whatever the data.
+TEST(Parameters, OfOutputsThatNeedNoInput) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4"}).output("y").output("table");
+  model.weights("table", {16, 8});
+  model.integers("places", {2}, {3, 5});
+  model.node("Gather", {"table", "places"}, {"y"});
+  EXPECT_TRUE(import(model).has("nn.")) << import(model).everything();
+}
+
 // Angles are positions times frequencies; sines and cosines of them turn the activations.
 TEST(Parameters, FrequenciesAreNot) {
   TestModel model;

@@ -39,3 +39,17 @@ module attributes {mt.adapters = [{parameter = "table", module = "table", rank =
     return %w : tensor<4x6xf32>
   }
 }
+
+// -----
+
+// Of what comes transposed, as from a convolution: so it does for the adapter.
+// CHECK-LABEL: module attributes {mt.adapters = [{{.*}}parameter = "fc.weight"
+// CHECK: nn.matmul %[[X:.*]], %{{.*}} {transposeLhs = true, transposeRhs = true} : (tensor<2x8x5xf32>, tensor<3x8xf32>) -> tensor<2x5x3xf32>
+// CHECK: %[[A:.*]] = nn.matmul %[[X]], %{{.*}} {transposeLhs = true, transposeRhs = true} : (tensor<2x8x5xf32>, tensor<2x8xf32>) -> tensor<2x5x2xf32>
+// CHECK: nn.matmul %[[A]], %{{.*}} {transposeRhs = true} : (tensor<2x5x2xf32>, tensor<3x2xf32>) -> tensor<2x5x3xf32>
+module attributes {mt.adapters = [{parameter = "fc.weight", module = "fc", rank = 2 : i64}]} {
+  func.func @main(%x: tensor<2x8x5xf32> {nn.input = "x"}, %w: tensor<3x8xf32> {nn.parameter = "fc.weight"}) -> tensor<2x5x3xf32> {
+    %y = nn.matmul %x, %w {transposeLhs = true, transposeRhs = true} : (tensor<2x8x5xf32>, tensor<3x8xf32>) -> tensor<2x5x3xf32>
+    return %y : tensor<2x5x3xf32>
+  }
+}

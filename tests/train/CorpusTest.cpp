@@ -208,6 +208,21 @@ TEST_F(CorpusForms, JsonLinesTakeNestedListsNamesAndTruth) {
   EXPECT_EQ(row.labels, (Numbers{1, 2, 3, 4}));
 }
 
+TEST_F(CorpusForms, NestedListsAreThoseOfTheRow) {
+  plan.inputs.push_back({plan::InputKind::data, "image", DType::i64, {2, 2, 3}, plan.inputs[0].parts, 0});
+  auto line = [&](const std::string &image) {
+    return folder.write("d.jsonl", "{\"tokens\": [1, 2], \"image\": " + image + "}\n");
+  };
+  for (const char *same : {"[[1, 2, 3], [4, 5, 6]]", "[1, 2, 3, 4, 5, 6]", "[[[1], [2], [3]], [[4], [5], [6]]]"})
+    EXPECT_TRUE(refusal(line(same)).ok()) << same;
+  EXPECT_ERROR(refusal(line("[[1, 2], [3, 4], [5, 6]]")),
+               "d.jsonl:1: \"image\": has a list of 2 numbers where the model, whose rows are [2, 3], wants 3");
+  EXPECT_ERROR(refusal(line("[[1, 2, 3, 4], [5, 6]]")), "has a list of 4 numbers where");
+  EXPECT_ERROR(refusal(line("[[1, 2, 3], 4, 5, 6]")), "has a list of 4 numbers and lists where");
+  EXPECT_ERROR(refusal(line("[[1, 2, 3]]")), "has a list of 1 lists where");
+  EXPECT_ERROR(refusal(line("[[[1], [2]], [[3], [4]], [[5], [6]]]")), "has a list of 2 lists where");
+}
+
 TEST_F(CorpusForms, RowsWithoutALabelAreNoted) {
   auto corpus = open(folder.write("d.jsonl", "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n{\"tokens\": [1, 2, 3]}\n"
                                              "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n"));

@@ -109,6 +109,9 @@ TEST_F(Exports, ValuesThatAreNotInTheFileGoBesideIt) {
         tensor("made", 1, entry("location", "model.onnx.data") + entry("mt.generator", "ones") + where) +
         tensor("frozen", 1, entry("location", "frozen.data") + entry("offset", "8") + entry("length", "12") + where) +
         tensor("frozenMade", 1, entry("location", "model.onnx.data") + entry("mt.generator", "ones") + where) +
+        tensor("frozenConstant", 1,
+               entry("location", "model.onnx.data") + entry("mt.generator", "constant") + entry("mt.value", "0.5") +
+                   where) +
         tensor("kept", 1, wireField(9, floats({1, 1, 2}))));
   Status status = run({"raw", "packed", "single", "half", "made"});
   ASSERT_TRUE(status.ok()) << status.message();
@@ -117,7 +120,7 @@ TEST_F(Exports, ValuesThatAreNotInTheFileGoBesideIt) {
   std::map<std::string, Initializer> found;
   for (const Initializer &initializer : out->initializers)
     found[initializer.name] = initializer;
-  ASSERT_EQ(found.size(), 8u);
+  ASSERT_EQ(found.size(), 9u);
   EXPECT_EQ(rangeOf(*out, found["raw"].raw), floats(trained));
   EXPECT_EQ(rangeOf(*out, found["packed"].raw), floats(trained));
   EXPECT_EQ(rangeOf(*out, found["kept"].raw), floats({1, 1, 2}));
@@ -126,6 +129,7 @@ TEST_F(Exports, ValuesThatAreNotInTheFileGoBesideIt) {
   EXPECT_EQ(data(found["made"]), floats(trained));
   EXPECT_EQ(data(found["frozen"]), floats({7, 8, 9}));
   EXPECT_EQ(data(found["frozenMade"]), floats({1, 1, 1}));
+  EXPECT_EQ(data(found["frozenConstant"]), floats({0.5f, 0.5f, 0.5f}));
   EXPECT_EQ(found["made"].dims, (Dims{3}));
   EXPECT_FALSE(found["made"].externalData.contains("mt.generator"));
 }
@@ -260,6 +264,10 @@ TEST_F(Exports, WhatIsWrongIsSaid) {
   model(tensor("w", 1, wireField(9, floats({1, 2, 3}))) +
         tensor("outside", 1, entry("location", "../secret") + varintField(14, 1)));
   EXPECT_ERROR(run({"w"}), "outside the model's folder");
+  model(tensor("w", 1, wireField(9, floats({1, 2, 3}))) +
+        tensor("made", 1, entry("location", "x") + entry("mt.generator", "dice") + varintField(14, 1)));
+  EXPECT_ERROR(run({"w"}), "'made' is made by 'dice', which is no generator");
+  EXPECT_ERROR(run({"w"}, "run/step-3/weight.safetensors"), "this would overwrite the checkpoint, ");
   EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx.data"));
 }

@@ -122,6 +122,19 @@ TEST(Outputs, WithoutCommitNothingChanges) {
   EXPECT_ERROR(AtomicFile::create(folder / "no/out").status(), "no/out: cannot be written");
 }
 
+TEST(Outputs, TwoFilesAreReplacedTogether) {
+  Folder folder;
+  folder.write("first", "old"), folder.write("last", "old");
+  Result<AtomicFile> first = AtomicFile::create(folder / "first"), last = AtomicFile::create(folder / "last");
+  ASSERT_TRUE(first.ok() && last.ok());
+  ASSERT_TRUE(first->write(std::as_bytes(std::span("new", 3))).ok());
+  ASSERT_TRUE(last->write(std::as_bytes(std::span("new", 3))).ok());
+  ASSERT_TRUE(AtomicFile::commit(*first, *last).ok());
+  EXPECT_EQ(readFile(folder / "first"), "new");
+  EXPECT_EQ(readFile(folder / "last"), "new");
+  EXPECT_EQ(listing(folder.path), "first last");
+}
+
 TEST(Outputs, WhatAnEarlierProcessLeftIsNotTouched) {
   Folder folder;
   std::string left = fmt::format("out.tmp.{}", ::getpid());

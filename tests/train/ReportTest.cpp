@@ -192,6 +192,13 @@ TEST(Metrics, GoOnWithTheirHistory) {
   }
 }
 
+TEST(Metrics, WhatCannotBeReadIsKept) {
+  Folder folder;
+  std::filesystem::create_symlink("/proc/self/mem", folder / "metrics.jsonl"); // a file whose first page is not there
+  EXPECT_ERROR(MetricsFile::open(folder / "metrics.jsonl", {{"run", "r"}}, 2, true, [](float) {}).status(),
+               "metrics.jsonl: it cannot be read");
+}
+
 TEST(Report, RecipeCanBeSaidAgain) {
   const std::string page = reportPage(historyOf({kHeader}));
   EXPECT_NE(page.find("<pre>" + escapeHtml(R"(--lr 0.5 --decay all --group 'a'\''b*:lr=1')") + "</pre>"),

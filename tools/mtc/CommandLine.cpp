@@ -22,9 +22,9 @@ void throwUsage(const std::string &message) { throw CLI::ValidationError(message
 
 /// A whole number of at least 1; 0 where `text` is none.
 int64_t countIn(const std::string &text) {
-  char *end = nullptr;
-  int64_t count = std::strtoll(text.c_str(), &end, 10);
-  return text.empty() || *end || count < 1 ? 0 : count;
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error != std::errc() || end != text.data() + text.size() || count < 1 ? 0 : count;
 }
 
 /// --dim NAME=N
