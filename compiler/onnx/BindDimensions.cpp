@@ -32,6 +32,7 @@ private:
     auto at = batches.find(input.name());
     return at == batches.end() ? 0 : at->second;
   }
+  std::optional<int64_t> fixedBatch(const std::vector<const ValueInfo *> &inputs) const;
   int sequenceOf(const ValueInfo &input) const { return batchOf(input) == 0 ? 1 : 0; }
   /// Gives dimension `index` of `input` a size that is known beforehand.
   void force(const ValueInfo &input, int index, int64_t size, const char *flag);
@@ -133,6 +134,19 @@ void Binder::take(const ValueInfo &input, int batch, std::vector<std::string> &w
     warnings.push_back(fmt::format("{} ('{}') is taken as the batch: its data have rows first, as those of every "
                                    "input; --batch-dim {}=0 says otherwise",
                                    place(input, batch), symbolOf(shapeOf(input).dim(batch)), input.name()));
+}
+
+std::optional<int64_t> Binder::fixedBatch(const std::vector<const ValueInfo *> &inputs) const {
+  std::optional<int64_t> fixed;
+  for (const ValueInfo *input : inputs) {
+    if (shapeOf(*input).dim_size() == 0)
+      continue;
+    const auto &dim = shapeOf(*input).dim(batchOf(*input));
+    if (!isFixed(dim) || (fixed && *fixed != dim.dim_value()))
+      return std::nullopt;
+    fixed = dim.dim_value();
+  }
+  return fixed;
 }
 
 void Binder::force(const ValueInfo &input, int index, int64_t size, const char *flag) {
@@ -275,6 +289,7 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
   for (const ValueInfo *input : inputs)
     if (shapeOf(*input).dim_size() > 0 && !options.asFixed)
       force(*input, batchOf(*input), options.batch, "--batch (or --micro-batch)");
+  result.fixedBatch = fixedBatch(inputs);
   if (!options.asFixed)
     bindSequence(inputs);
   bindNamed();

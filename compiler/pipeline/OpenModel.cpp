@@ -1,5 +1,7 @@
 #include "compiler/pipeline/OpenModel.h"
 
+#include "compiler/onnx/BindDimensions.h"
+#include "compiler/onnx/ModelFile.h"
 #include "models/FromHf.h"
 
 #include <filesystem>
@@ -42,6 +44,12 @@ llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, con
     return onnx::importOnnx(context, *file, path, options, problems);
   problems.push_back(file.status().message());
   return mlir::failure();
+}
+
+std::optional<int64_t> fixedBatch(const std::string &path, const onnx::ImportOptions &options) {
+  const Result<onnx::ModelFile> file = isFolder(path) ? fail("it is a folder") : onnx::ModelFile::open(path);
+  onnx::Problems ignored;
+  return file ? onnx::bindDimensions(file->model.graph(), options, ignored).fixedBatch : std::nullopt;
 }
 
 std::string modelPath(const std::string &path) {

@@ -12,6 +12,9 @@ namespace mt::pipeline {
 llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path, bool packed,
                                                  const onnx::ImportOptions &options, onnx::Problems &problems);
 
+/// The batch that an ONNX file fixes for all inputs; none: it fixes none, or cannot be read.
+std::optional<int64_t> fixedBatch(const std::string &path, const onnx::ImportOptions &options);
+
 /// Absolute, and without a slash at the end of a folder's.
 std::string modelPath(const std::string &path);
 /// What a model is called: a file's name without its ending, a folder's name; in the hub's cache the repository's.

@@ -3,6 +3,7 @@
 
 #include "compiler/pipeline/DefaultSequence.h"
 #include "compiler/pipeline/Front.h"
+#include "compiler/pipeline/OpenModel.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Planner.h"
 #include "compiler/plan/EmitPlan.h"
@@ -96,12 +97,8 @@ Result<target::Target> targetOf(const Options &options) {
   return target;
 }
 
-Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
-                         Messages &messages) {
-  MT_TRY(checkBatches(options));
-  if (!options.sequence)
-    if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
-      return compile(context, complete, phase, producer, messages);
+static Result<Compiled> compileAsSaid(MLIRContext &context, const Options &options, Phase phase,
+                                      const std::string &producer, Messages &messages) {
   MT_ASSIGN(target::Target target, targetOf(options));
   Front front(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
@@ -188,6 +185,38 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     return collector.failure(options.model);
   best->plan = std::move(*plan);
   return std::move(*best);
+}
+
+/// The rows of a micro-batch, where the graph fixes them and nobody says: then a batch is so many of them.
+static std::optional<int64_t> fixedRows(const Options &options) {
+  if (options.microBatch)
+    return std::nullopt;
+  const std::optional<int64_t> rows =
+      fixedBatch(options.model, {options.batch, options.sequence, options.dims, options.batchDims, {}, {}});
+  return rows && *rows > 0 && *rows < options.batch && options.batch % *rows == 0 ? rows : std::nullopt;
+}
+
+Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
+                         Messages &messages) {
+  MT_TRY(checkBatches(options));
+  if (!options.sequence)
+    if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
+      return compile(context, complete, phase, producer, messages);
+  Result<Compiled> compiled = compileAsSaid(context, options, phase, producer, messages);
+  if (compiled.ok())
+    return compiled;
+  const std::optional<int64_t> rows = fixedRows(options);
+  if (!rows)
+    return compiled;
+  messages = Messages();
+  Options complete = options;
+  complete.microBatch = rows;
+  Result<Compiled> parts = compile(context, complete, phase, producer, messages);
+  Collector collector(context, messages);
+  if (parts.ok())
+    emitRemark(UnknownLoc::get(&context)) << "the graph fixes its batch: of " << options.batch << " rows " << *rows
+                                          << " are computed at once; one with a dynamic batch may compute more";
+  return parts;
 }
 
 } // namespace mt::pipeline

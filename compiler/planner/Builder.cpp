@@ -6,8 +6,8 @@
 #include "compiler/planner/Updates.h"
 
 #include <algorithm>
+#include <cassert>
 #include <deque>
-#include <tuple>
 #include <utility>
 
 namespace mt::planner {
@@ -104,17 +104,15 @@ private:
     command.zeros = layout.scalarRows;
   }
 
-  /// What is late of a layer is so in one order, in the step and here.
+  /// What is late of a layer on a stream is so in one order, in the step and here.
   void numberFinish() {
-    auto whatOf = [](const Command &command) {
-      return std::tuple(command.layer, command.isCopy, command.label, command.kernel);
-    };
-    std::map<decltype(whatOf(Command())), std::deque<int64_t>> numbers;
+    std::map<std::pair<int64_t, uint32_t>, std::deque<int64_t>> numbers; // by layer and stream
     for (const Command &command : out.schedule.step)
       if (command.late)
-        numbers[whatOf(command)].push_back(command.lateNumber);
+        numbers[{command.layer, command.stream}].push_back(command.lateNumber);
     for (Command &command : out.schedule.finish) {
-      std::deque<int64_t> &same = numbers.at(whatOf(command));
+      std::deque<int64_t> &same = numbers.at({command.layer, command.stream});
+      assert(!same.empty() && "finish does what no step does late");
       command.lateNumber = same.front();
       same.pop_front();
     }

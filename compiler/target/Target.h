@@ -80,7 +80,8 @@ std::vector<std::string> targetNames();
 Result<Target> findTarget(std::string_view nameOrFile);
 
 /// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB");
-/// `devices`, `peers`, `contention` and `calls` may be left out. An object "measured" is left to people.
+/// `devices`, `peers`, `contention`, `calls` and what is of a disk or of ranks may be left out. An object "measured" is
+/// left to people.
 Result<Target> parseTarget(std::string_view json, std::string_view origin);
 std::string printTarget(const Target &target);
 

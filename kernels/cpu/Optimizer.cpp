@@ -83,7 +83,7 @@ public:
       return {};
     const Rule rule = ruleFor(scalars);
     if (double norm = *launch.at<const double>(kUpdateNorm); !std::isfinite(norm))
-      return fail("the gradient's squared norm is {}: not finite", norm);
+      return fail("the gradient's squared norm is {}: not finite", std::abs(norm)); // without a NaN's sign
     return failure(eachBlock(launch, [&](int64_t at, int64_t count) { return update(launch, rule, at, count); }));
   }
 

@@ -1,6 +1,6 @@
-// The planner's decisions as attributes: of a layer on its call in @main (`mt.saved`, `mt.kept`, `mt.resident`,
-// `mt.state_streamed`, `mt.parts`, `mt.late`, `mt.late_down`, `mt.parked`, `mt.parked_saved`), of the step on the
-// module (`mt.limits`, `mt.batch_shared`). A saved file gives the same plan because they are in it.
+// The planner's decisions (Decisions.h) as attributes: of a layer on its call in @main (`mt.saved`, `mt.kept`, ...), of
+// the step on the module (`mt.limits`, `mt.batch_shared`, ...). A saved file gives the same plan because they are in
+// it.
 #ifndef MT_PASSES_SCHEDULE_DECISIONATTRIBUTES_H
 #define MT_PASSES_SCHEDULE_DECISIONATTRIBUTES_H
 #include "compiler/planner/Decisions.h"

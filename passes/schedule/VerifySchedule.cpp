@@ -38,18 +38,35 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
            << (error->back ? " of the previous iteration" : "") << ": " << error->message;
   }
 
-  /// What of slots the commands of a program touch, as a run of one rank does.
+  /// Of what all ranks gather, the bytes that the first one has before, by operand; empty: the command is no such
+  /// exchange.
+  static SmallVector<int64_t> ownBytes(Operation *command) {
+    SmallVector<int64_t> bytes;
+    auto compute = dyn_cast<schedule::ComputeOp>(command);
+    if (!compute || compute.getKernel() != "all_gather")
+      return bytes;
+    auto shares = compute->getAttrOfType<DictionaryAttr>("settings").getAs<DenseI64ArrayAttr>("shares");
+    for (auto [share, type] : llvm::zip(shares.asArrayRef(), compute.getTypes()->getAsValueRange<TypeAttr>()))
+      bytes.push_back(share * cast<ShapedType>(type).getElementTypeBitWidth() / 8);
+    return bytes;
+  }
+
+  /// What of slots the commands of a program touch, as a run of the first rank does.
   static passes::Touches touchesOf(ArrayRef<Operation *> commands, const passes::Declarations &declarations,
                                    llvm::MapVector<Operation *, uint32_t> &slots) {
     passes::Touches touches;
     for (Operation *command : commands) {
       std::vector<passes::Touch> &list = touches.emplace_back();
-      for (schedule::Access access : schedule::accessesOf(command)) {
+      const SmallVector<int64_t> own = ownBytes(command);
+      for (auto [i, access] : llvm::enumerate(schedule::accessesOf(command))) {
         schedule::SlotOp slot = access.slot;
         const uint32_t number = slots.insert({slot, uint32_t(slots.size())}).first->second;
         const uint64_t begin = *slot.getOffset() + access.offset;
-        list.push_back({number, declarations.spaces.lookup(cast<schedule::SlotType>(slot.getType()).getSpace()), begin,
-                        begin + access.bytes, access.effect != schedule::Effect::write, access.writes()});
+        const uint32_t space = declarations.spaces.lookup(cast<schedule::SlotType>(slot.getType()).getSpace());
+        const bool reads = access.effect != schedule::Effect::write;
+        list.push_back({number, space, begin, begin + access.bytes, reads && own.empty(), access.writes()});
+        if (!own.empty())
+          list.push_back({number, space, begin, begin + own[i], true, false});
       }
     }
     return touches;

@@ -1,7 +1,7 @@
 // The contract of what executes a plan's commands: memory for spaces, in-order streams, events. One object serves a
 // whole plan - all its spaces and streams, by their index in the plan, whatever devices they are on, host streams
-// too. Knows no programs: the executor decides what is issued. Implementations: device/cpu; tests/device holds the
-// conformance suite that all of them pass.
+// too. Knows no programs: the executor decides what is issued. Implementations: cpu/, cuda/, and rehearsal/, which
+// takes time and computes nothing; tests/device holds the conformance suite that those pass which compute.
 //
 // Issuing calls (copy, run, record, wait) come from one thread, return before the work is done, and never wait for
 // work; copy and run may wait for room when a stream is far behind. Commands of one stream run one after another in

@@ -56,8 +56,6 @@ constexpr Exclusive kExclusive[] = {
     {"--steps", "--epochs", "--steps and --epochs exclude each other"},
     {"--eval-split", "--eval-data", "--eval-split and --eval-data exclude each other"}};
 
-const std::string kPlan = "PLAN.bin", kPlanKey = "plan";
-
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
   mtrun plan.bin --data text/ --group '*.bias:lr=1e-4,decay=0' --group 'wte.*:beta2=0.99'

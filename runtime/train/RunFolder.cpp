@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kLockFile = ".lock", *kMetricsFile = "metrics.jsonl";
+constexpr const char *kLockFile = ".lock";
 
 std::string textOf(const std::string &path) {
   Result<std::optional<std::string>> text = readFile(path);

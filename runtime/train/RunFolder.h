@@ -12,7 +12,7 @@
 namespace mt::train {
 
 /// Marks the folder of a run, and says which it holds.
-inline constexpr const char *kRunFile = "run.json";
+inline constexpr const char *kRunFile = "run.json", *kMetricsFile = "metrics.jsonl", *kRecipeFile = "recipe.toml";
 
 class RunFolder {
 public:

@@ -37,10 +37,11 @@ Status makeReport(const ReportOptions &options) {
   std::error_code error;
   const bool isFolder = std::filesystem::is_directory(options.from, error);
   const std::string folder = isFolder ? options.from : folderOf(options.from);
-  MT_ASSIGN(const RunHistory history, RunHistory::read(isFolder ? options.from + "/metrics.jsonl" : options.from));
+  const std::string metrics = isFolder ? fmt::format("{}/{}", folder, kMetricsFile) : options.from;
+  MT_ASSIGN(const RunHistory history, RunHistory::read(metrics));
   const std::string output = options.output.empty() ? fmt::format("{}/{}", folder, kReportFile) : options.output;
-  std::vector<InputFile> inputs = {{"the run's history", isFolder ? folder + "/metrics.jsonl" : options.from}};
-  for (const char *name : {kRunFile, "recipe.toml"})
+  std::vector<InputFile> inputs = {{"the run's history", metrics}};
+  for (const char *name : {kRunFile, kRecipeFile})
     inputs.push_back({"what the run goes on by", folder + "/" + name});
   MT_TRY(keepInputs("-o", output, inputs));
   MT_TRY(writeFileAtomically(output, reportPage(history)));

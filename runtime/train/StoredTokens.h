@@ -3,6 +3,7 @@
 #define MT_RUNTIME_TRAIN_STOREDTOKENS_H
 
 #include "runtime/base/Status.h"
+#include "runtime/train/TokenHeader.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace mt::train {
 
 struct StoredTokens {
-  explicit StoredTokens(uint32_t vocabulary) : width(vocabulary > 65536 ? 4 : 2) {}
+  explicit StoredTokens(uint32_t vocabulary) : width(tokenWidth(vocabulary)) {}
 
   int width;
   std::vector<std::byte> bytes;

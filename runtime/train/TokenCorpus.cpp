@@ -8,6 +8,7 @@
 #include "runtime/train/Elements.h"
 #include "runtime/train/EncodeDocuments.h"
 #include "runtime/train/StoredTokens.h"
+#include "runtime/train/TokenHeader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -152,18 +153,16 @@ Result<CorpusPtr> finish(std::unique_ptr<TokenCorpus> corpus, const std::string 
   return CorpusPtr(std::move(corpus));
 }
 
-/// Recognizes the header of llm.c's files: 256 int32, of which magic, version and number of tokens.
+/// With llm.c's header or without.
 Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
-  constexpr int32_t kMagic16 = 20240520, kMagic32 = 20240801;
-  constexpr uint64_t kHeaderBytes = 1024;
-  Segment segment{file.path(), file.bytes(), 0, 0, vocabulary > 65536 ? 4 : 2};
+  Segment segment{file.path(), file.bytes(), 0, 0, tokenWidth(vocabulary)};
   int32_t header[3] = {};
-  if (file.size() >= kHeaderBytes)
+  if (file.size() >= kTokenHeaderBytes)
     std::memcpy(header, file.bytes().data(), sizeof(header));
   bool known = header[0] == kMagic16 || header[0] == kMagic32;
   if (known) {
     segment.width = header[0] == kMagic16 ? 2 : 4;
-    segment.bytes = file.bytes().subspan(kHeaderBytes);
+    segment.bytes = file.bytes().subspan(kTokenHeaderBytes);
     if (segment.bytes.size() != static_cast<uint64_t>(segment.width) * static_cast<uint32_t>(header[2]))
       return fail("{}: its header says {} tokens, its length {}: the file is damaged or cut short", file.path(),
                   header[2], segment.bytes.size() / static_cast<uint64_t>(segment.width));

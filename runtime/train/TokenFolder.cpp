@@ -2,6 +2,7 @@
 
 #include "runtime/base/Json.h"
 #include "runtime/train/Checksum.h"
+#include "runtime/train/TokenHeader.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,9 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// llm.c's header: 256 int32, of which magic, version and number of tokens. It says how wide tokens are.
-constexpr uint64_t kHeaderBytes = 1024;
-constexpr int32_t kMagic16 = 20240520, kVersion16 = 1, kMagic32 = 20240801, kVersion32 = 7;
+constexpr int32_t kVersion16 = 1, kVersion32 = 7;
 constexpr uint64_t kMostTokens = INT32_MAX;
 
 const char *typeName(int width) { return width == 2 ? "uint16" : "uint32"; }
@@ -25,7 +24,7 @@ const char *typeName(int width) { return width == 2 ? "uint16" : "uint32"; }
 
 TokenFolder::TokenFolder(AtomicFolder folder, int width, uint64_t fileBytes)
     : folder(std::move(folder)), width(width),
-      tokensPerFile(std::min(kMostTokens, (fileBytes - kHeaderBytes) / static_cast<uint64_t>(width))) {}
+      tokensPerFile(std::min(kMostTokens, (fileBytes - kTokenHeaderBytes) / static_cast<uint64_t>(width))) {}
 
 Result<TokenFolder> TokenFolder::create(const std::string &path, int width, uint64_t fileBytes) {
   MT_ASSIGN(AtomicFolder folder, AtomicFolder::create(path));
@@ -37,19 +36,19 @@ Status TokenFolder::write(std::span<const uint32_t> tokens) {
     if (width == 2 && token > UINT16_MAX)
       return fail("token {} does not fit the {} of its file", token, typeName(width));
     if (pending.empty())
-      pending.resize(kHeaderBytes);
+      pending.resize(kTokenHeaderBytes);
     size_t at = pending.size();
     pending.resize(at + static_cast<size_t>(width));
     std::memcpy(pending.data() + at, &token, static_cast<size_t>(width)); // little-endian: the low bytes come first
     ++total;
-    if ((pending.size() - kHeaderBytes) / static_cast<size_t>(width) == tokensPerFile)
+    if ((pending.size() - kTokenHeaderBytes) / static_cast<size_t>(width) == tokensPerFile)
       MT_TRY(finishFile());
   }
   return Status();
 }
 
 Status TokenFolder::finishFile() {
-  uint64_t count = (pending.size() - kHeaderBytes) / static_cast<uint64_t>(width);
+  uint64_t count = (pending.size() - kTokenHeaderBytes) / static_cast<uint64_t>(width);
   const int32_t header[3] = {width == 2 ? kMagic16 : kMagic32, width == 2 ? kVersion16 : kVersion32,
                              static_cast<int32_t>(count)};
   std::memcpy(pending.data(), header, sizeof(header));
@@ -62,7 +61,7 @@ Status TokenFolder::finishFile() {
 
 Status TokenFolder::commit(const Origin &origin) {
   if (!pending.empty() || written.empty()) {
-    pending.resize(std::max<size_t>(pending.size(), kHeaderBytes));
+    pending.resize(std::max<size_t>(pending.size(), kTokenHeaderBytes));
     MT_TRY(finishFile());
   }
   Json files = Json::array();
@@ -107,7 +106,7 @@ Result<std::optional<uint32_t>> readTokenIndex(const std::string &folder, const 
     uint64_t size = fs::file_size(files[i], error);
     uint64_t wide = index->value("type", Json()) == "uint16" ? 2 : 4;
     Json tokens = listed[i].value("tokens", Json());
-    if (!tokens.is_number_unsigned() || size != kHeaderBytes + wide * tokens.get<uint64_t>())
+    if (!tokens.is_number_unsigned() || size != kTokenHeaderBytes + wide * tokens.get<uint64_t>())
       return fail("{}: it says that {} has {} tokens, and the file has {} bytes: {}", path, have, tokens.dump(), size,
                   remedy);
   }

@@ -6,6 +6,7 @@
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/EncodeDocuments.h"
 #include "runtime/train/TokenFolder.h"
+#include "runtime/train/TokenHeader.h"
 
 #include <chrono>
 #include <unistd.h>
@@ -60,7 +61,7 @@ Status tokenize(const TokenizeOptions &options) {
     bytes += documents.bytes(i);
   if (bytes == 0)
     return fail("{}: it holds no text", options.corpus);
-  const int width = tokenizer->vocabularySize() > 65536 ? 4 : 2;
+  const int width = tokenWidth(tokenizer->vocabularySize());
   MT_ASSIGN(TokenFolder folder, TokenFolder::create(options.output, width, options.fileBytes));
   Progress progress(bytes);
   MT_TRY(encodeDocuments(documents, *tokenizer, static_cast<uint64_t>(options.threads),

@@ -275,7 +275,8 @@ Status TrainSetup::openFolder() {
     MT_ASSIGN(folder, RunFolder::lock(options.out));
   }
   MT_ASSIGN(from, folder->start(options.resume, options.overwrite || options.dryRun));
-  std::string inFolder = options.out + "/metrics.jsonl"; // the folder's own: whether it may go, start() has said
+  std::string inFolder =
+      fmt::format("{}/{}", options.out, kMetricsFile); // the folder's own: whether it may go, start() has said
   if (options.metrics.empty())
     options.metrics = inFolder;
   if (options.metrics == inFolder || options.overwrite || options.dryRun)

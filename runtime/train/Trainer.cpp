@@ -72,7 +72,7 @@ public:
 private:
   Status beginFolder() {
     MT_TRY(setup.folder->begin(setup.from));
-    MT_TRY(writeFileAtomically(options.out + "/recipe.toml",
+    MT_TRY(writeFileAtomically(fmt::format("{}/{}", options.out, kRecipeFile),
                                "# What this run used: mtrun --recipe FILE --out FOLDER does the same again.\n" +
                                    recipeFileText(usedOptions(options, plan))));
     return openFiles();

@@ -309,6 +309,14 @@ def check_fixed_batch(scratch):
     """A graph that fixes its batch can be cut; for a larger batch, its own loss is refused: it may count its rows."""
     (scratch / "model.onnx").write_bytes(onnx.classifier(inputs=[onnx.info("x", onnx.FLOAT, [2, 4])]))
     scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss cross-entropy")
+    done = scratch.attempt(f"mtc compile model.onnx -o same.bin --batch {BATCH} --loss cross-entropy")
+    if done.returncode != 0 or f"the graph fixes its batch: of {BATCH} rows 2 are computed at once" not in done.stderr:
+        raise tool.Failure(f"a batch that is not that of the graph: exit {done.returncode}: {done.stderr}")
+    if (scratch / "plan.bin").read_bytes() != (scratch / "same.bin").read_bytes():
+        raise tool.Failure("the graph's rows as micro-batch give another plan than --micro-batch")
+    done = scratch.attempt(f"mtc compile model.onnx -o same.bin --batch {BATCH + 1} --loss cross-entropy")
+    if done.returncode != 1 or "dimension 0 of input 'x' is 2 in the model" not in done.stderr:
+        raise tool.Failure(f"a batch that is no multiple of the graph's: exit {done.returncode}: {done.stderr}")
     scratch.run("mtc compile model.onnx -o plan.bin --batch 2 --micro-batch 1 --loss cross-entropy")
     (scratch / "model.onnx").write_bytes(language(counted_by_shape(), [LABEL_INPUT], BOUNDS, rows=2))
     done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss output:loss")

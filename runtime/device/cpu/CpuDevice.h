@@ -12,7 +12,6 @@
 
 namespace mt::device {
 
-/// All but the first three are for tests.
 struct CpuOptions {
   int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
   HostScratch scratch = {};           ///< of the plan; not counted: threads allocate what they take

@@ -1,7 +1,7 @@
 // A GPU as a device. Streams of the GPU become CUDA streams, host streams worker threads that run the CPU's kernels;
 // a device space is one cudaMalloc of exactly its bytes, staging is registered with the GPU, state is ordinary memory.
-// Runs discrete plans on one GPU. No device or pinned memory, stream, event or algorithm is made while commands are
-// issued, but for the capture of graphs where that is asked for.
+// Runs discrete plans, on as many GPUs as they have. No device or pinned memory, stream, event or algorithm is made
+// while commands are issued, but for the capture of graphs where that is asked for.
 //
 // Every stream has an issuing thread, also those of the GPU, where a task only enqueues: a wait for a host stream's
 // event is then a wait of that thread, and no flag that the GPU polls can hang it when a run stops.

@@ -41,7 +41,7 @@ public:
     for (uint32_t i = 0; i < streams.size(); ++i) {
       MT_ASSIGN(lanes[i].worker, Worker::start(i, *progress));
       // The kernel may put off the end of a sleep by 50 us otherwise.
-      lanes[i].worker->issue([] { return prctl(PR_SET_TIMERSLACK, 1UL) == 0 ? Status() : Status(); }, false);
+      lanes[i].worker->issue([] { return prctl(PR_SET_TIMERSLACK, 1UL), Status(); }, false);
     }
     return {};
   }
