@@ -38,7 +38,7 @@ Status writeTensor(AtomicFile &file, const onnx::TensorProto &tensor) {
   return {};
 }
 
-/// Replaces generators by their values in `path`, which is not there before it is committed. `graph` is the model's own
+/// Replaces generators by their values in a file that becomes `path` once it is committed. `graph` is the model's own
 /// file.
 Result<AtomicFile> writeWeights(onnx::ModelProto &model, const std::string &path, const AtomicFile &graph) {
   if (!graph.isFile())

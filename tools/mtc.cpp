@@ -49,7 +49,9 @@ std::vector<InputFile> inputsOf(const pipeline::Options &options) {
     inputs.push_back({"the model", options.model});
   else
     for (const auto &entry : std::filesystem::directory_iterator(options.model, error))
-      if (const auto ending = entry.path().extension(); ending == ".json" || ending == ".safetensors")
+      if (const std::string name = entry.path().filename().string();
+          name.ends_with(".safetensors") || name.ends_with(".index.json") || name.ends_with("config.json") ||
+          name.starts_with("tokenizer"))
         inputs.push_back({"a file of the model", entry.path().string()});
   return inputs;
 }

@@ -109,9 +109,7 @@ bool isOnDevices(const planner::Model &model, const planner::Decisions &decision
 /// Values that the host has no room for stay on the device only as far as it packs them within its budget: where both
 /// are short, the device's shortage is named only if the device is too small without them.
 Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Options &options,
-                      const target::Target &target) {
-  const planner::Machine machine(target);
-  planner::Constraints constraints = constraintsOf(options, target);
+                      const planner::Machine &machine, planner::Constraints constraints) {
   const int64_t budget = constraints.deviceMemory;
   std::optional<Least> least;
   for (;;) {
@@ -130,6 +128,25 @@ Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Opti
     if (excess <= 0 || !isOnDevices(read.model, least->found.decisions))
       return std::move(*least);
   }
+}
+
+/// The same, with less on a host that loses too much of its memory when it is packed.
+Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Options &options,
+                      const target::Target &target) {
+  constexpr int kTries = 4;
+  const planner::Machine machine(target);
+  const planner::Constraints given = constraintsOf(options, target);
+  MT_ASSIGN(Least least, leastOf(layers, read, options, machine, given));
+  planner::Constraints constraints = given;
+  int64_t lost = least.needed.host - given.hostMemory;
+  for (int i = 0; i < kTries && lost > 0 && lost < given.hostMemory / 4 && !machine.unified(); ++i) {
+    constraints.hostMemory -= lost;
+    MT_ASSIGN(Least less, leastOf(layers, read, options, machine, constraints));
+    lost = less.needed.host - given.hostMemory;
+    if (lost <= 0 && less.needed.device <= given.deviceMemory)
+      return less;
+  }
+  return least;
 }
 
 /// What larger budgets bring, of devices and of the host, each search going on from what the one before found: those of

@@ -16,7 +16,8 @@ def Schedule_Dialect : Dialect {
     its stream; commands of a stream run in order, streams run at once. What else must be ordered is computed:
     `mt-plan-memory` gives every slot an offset, `mt-place-events` then gives every command the commands it awaits.
     An await is a pair (index of a command in its program, iterations back), because a cyclic program awaits commands
-    of its previous iteration, which come later in the text.
+    of its previous iteration, which come later in the text. A step may leave updates to the next one; program `finish` does
+    them in the same order when there is none, so that slots share bytes in it as they do there (`mt-verify-schedule`).
 
     Spaces and streams are declared on the module (`schedule.spaces`, `schedule.streams`); nothing assumes their number.
 

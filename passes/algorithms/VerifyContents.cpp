@@ -11,7 +11,7 @@ template <typename Value> class Ranges {
 public:
   /// Takes [begin, end) out; calls use(begin, end, value) for what of it was there.
   template <typename Use> void take(uint64_t begin, uint64_t end, const Use &use) {
-    auto at = at_(begin);
+    auto at = firstBehind(begin);
     while (at != ranges.end() && at->first < end) {
       const auto [first, old] = *at;
       at = ranges.erase(at);
@@ -29,7 +29,7 @@ public:
     Value value;
   };
   std::optional<Found> within(uint64_t begin, uint64_t end) {
-    const auto at = at_(begin);
+    const auto at = firstBehind(begin);
     if (at == ranges.end() || at->first >= end)
       return std::nullopt;
     return Found{std::max(begin, at->first), std::min(end, at->second.end), at->second.value};
@@ -43,7 +43,7 @@ private:
   std::map<uint64_t, Range> ranges;
 
   /// The first that ends behind `begin`.
-  auto at_(uint64_t begin) {
+  auto firstBehind(uint64_t begin) {
     auto at = ranges.upper_bound(begin);
     if (at != ranges.begin() && std::prev(at)->second.end > begin)
       --at;

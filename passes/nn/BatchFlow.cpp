@@ -18,9 +18,8 @@ public:
     return std::move(flow);
   }
 
-  /// The rows of `value` alone, wherever they are in the graph.
+  /// Of `value` alone, which has no loss yet.
   std::optional<Rows> at(Value value) {
-    seesOne = false;
     SmallVector<Value> open{value};
     while (!open.empty())
       if (Operation *op = open.pop_back_val().getDefiningOp(); op && needed.insert(op).second)
@@ -36,7 +35,6 @@ private:
   llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
   llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
   llvm::DenseSet<Operation *> needed; ///< what is followed; empty: all
-  bool seesOne = true; ///< what mixes rows is not blamed on a graph that has only one, and a loss added to it
 
   void follow() {
     readArguments();
@@ -61,7 +59,7 @@ private:
       flow.batch = shapeOf(argument)[0];
     }
     auto loss = main->getParentOp()->getAttrOfType<StringAttr>(kLossAttr);
-    seesOne = seesOne && flow.batch == 1 && loss && !loss.getValue().starts_with("output:");
+    flow.isOneRow = flow.batch == 1 && loss && !loss.getValue().starts_with("output:");
   }
 
   /// All of a value is of the one row, wherever it lies.
@@ -81,9 +79,7 @@ private:
     OperandRows operands(op, rows);
     Rows result = rowsOfResults(op, operands);
     bool sums = result.kind == Rows::total && llvm::any_of(rows, [](const Rows &r) { return r.isEach(); });
-    if (seesOne && (result.kind == Rows::mixed || result.kind == Rows::total)) {
-      if (sums && isa<ReduceOp>(op))
-        flow.sums.push_back(op);
+    if (flow.isOneRow && (result.kind == Rows::mixed || result.kind == Rows::total)) { // sums of its own
       for (Value value : op->getResults()) {
         flow.rows[value] = ofOneRow(value);
         if (isComputed)
@@ -133,7 +129,7 @@ private:
     Rows loss = flow.rows.lookup(exit->getOperand(0));
     if (loss.isNone())
       flow.edits.push_back({BatchEdit::scaleOperand, exit});
-    else if (loss.kind != Rows::total && !seesOne)
+    else if (loss.kind != Rows::total && !flow.isOneRow)
       blame(exit->getOperand(0).getDefiningOp(), "gives a loss that is no sum over rows");
   }
 

@@ -41,9 +41,9 @@ struct NumberRows : impl::NumberRowsBase<NumberRows> {
   template <typename Op> void number(Op op, Value like, const passes::BatchFlow &flow) {
     Rows rows = like ? flow.rows.lookup(like) : Rows();
     op.getRowsMutable().clear();
-    if (!rows.isEach())
+    if (!rows.isEach() && !flow.isOneRow)
       return;
-    op.setOuter(outerOf(like, rows));
+    op.setOuter(rows.isEach() ? outerOf(like, rows) : 1);
     op.getRowsMutable().assign(rowNumbers(flow.batch));
   }
 

@@ -325,7 +325,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         if (!largest || packed.bytes > largest->bytes)
           largest = std::move(packed);
       }
-      if (onDevice && deviceMemory > 0 && bytes > budget && !tooLarge)
+      if (onDevice && deviceMemory > 0 && bytes > budget &&
+          (!tooLarge || bytes > tooLarge->bytes)) // of all, what is asked for
         tooLarge = TooLarge{name, std::move(*largest), base, bytes};
       if (!onDevice && !isFile(entry)) {
         hostBytes += bytes - base;

@@ -222,6 +222,21 @@ Status recordEvaluations(const std::string &folder, const nlohmann::json &evalua
   return Status();
 }
 
+std::vector<InputFile> checkpointFiles(const std::string &folder) {
+  std::vector<InputFile> files;
+  const Result<CheckpointMeta> meta = readMeta(folder);
+  if (!meta)
+    return files;
+  files.push_back({"a file of a checkpoint", folder + "/meta.json"});
+  std::error_code error;
+  for (const auto &[name, about] : meta->files.items())
+    files.push_back({"a file of a checkpoint", fmt::format("{}/{}.safetensors", folder, name)});
+  if (meta->files.empty()) // format 1 does not say
+    for (const auto &entry : fs::directory_iterator(folder, error))
+      files.push_back({"a file of a checkpoint", entry.path().string()});
+  return files;
+}
+
 FoundCheckpoint lookAt(const std::string &folder) {
   FoundCheckpoint found;
   found.folder = folder;

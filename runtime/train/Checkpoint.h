@@ -4,6 +4,7 @@
 #ifndef MT_RUNTIME_TRAIN_CHECKPOINT_H
 #define MT_RUNTIME_TRAIN_CHECKPOINT_H
 
+#include "runtime/base/Files.h"
 #include "runtime/train/StateFiles.h"
 
 #include <optional>
@@ -84,6 +85,8 @@ Status isOfGraph(const std::string &folder, const CheckpointMeta &meta, const pl
 Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, const std::string &fingerprint);
 
 Result<CheckpointMeta> readMeta(const std::string &folder);
+/// The files of the checkpoint in a folder; none: there is none.
+std::vector<InputFile> checkpointFiles(const std::string &folder);
 
 /// Fills what a rank has of every trainable parameter, see readState().
 Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, Wanted wanted,

@@ -577,7 +577,10 @@ Command parseWords(std::vector<std::string> all, const std::string &version) {
   Parser whole(version);
   if (std::optional<Said> end = whole.read(all, said.recipe()))
     return *end;
-  return whole.command();
+  Command command = whole.command();
+  if (auto *train = std::get_if<TrainOptions>(&command))
+    train->recipeFile = said.recipe();
+  return command;
 }
 
 } // namespace

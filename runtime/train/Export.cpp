@@ -109,7 +109,7 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
                 "export them to .safetensors, or with --like FOLDER in PEFT's format",
                 options.output, checkpoint);
   uint64_t dataBytes = 0;
-  std::vector<InputFile> inputs = {{"the checkpoint", checkpoint}};
+  std::vector<InputFile> inputs = checkpointFiles(checkpoint);
   MT_TRY(keepInputs("-o", options.output, inputs));
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));

@@ -195,11 +195,9 @@ private:
       wanted *= input.dims[i];
     if (static_cast<int64_t>(size) == wanted && (lists == 0 || lists == size))
       return Status();
-    return fail("has a list of {} {} where the model, whose rows are [{}], wants {}", size,
-                lists == size ? "lists"
-                : lists == 0  ? "numbers"
-                              : "numbers and lists",
-                fmt::join(input.dims.begin() + 1, input.dims.end(), ", "), wanted);
+    const char *what = lists == 0 ? "numbers" : lists == size ? "lists" : "numbers and lists";
+    return fail("has a list of {} {} where the model, whose rows are [{}], wants one of {} {}", size, what,
+                fmt::join(input.dims.begin() + 1, input.dims.end(), ", "), wanted, lists > 0 ? "lists" : "numbers");
   }
 
   static Status putNumber(DType type, std::byte *to, dom::element value) {

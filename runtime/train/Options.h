@@ -60,6 +60,7 @@ struct SaidOption {
 
 struct TrainOptions {
   std::string plan;
+  std::string recipeFile = {}; ///< that the rest is said in, too; empty: none
   DataOptions data;
   MachineOptions machine;
   RecipeOptions recipe;

@@ -128,6 +128,25 @@ nlohmann::ordered_json whatRuns(const plan::Plan &plan) {
           {"plan", fmt::format("{:016x}", plan.digest)}};
 }
 
+/// Where a run goes that does not say.
+std::string outOf(const std::string &plan) { return "runs/" + fs::path(plan).stem().string(); }
+
+/// Of files that are there or not.
+bool isSameFile(const std::string &a, const std::string &b) {
+  std::error_code error;
+  auto place = [&](const std::string &path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  return !b.empty() && (fs::equivalent(a, b, error) || place(a) == place(b));
+}
+
+/// The folder's own, which a run goes on by.
+std::vector<InputFile> filesOfRun(const TrainOptions &options) {
+  std::vector<InputFile> files;
+  const std::string out = options.out.empty() ? outOf(options.plan) : options.out;
+  for (const char *name : {kRunFile, kRecipeFile, kMetricsFile})
+    files.push_back({"what the run goes on by", fmt::format("{}/{}", out, name)});
+  return files;
+}
+
 } // namespace
 
 Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &options, Ranks &ranks) {
@@ -166,6 +185,10 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   std::vector<InputFile> read = inputsOf(options.data);
   for (const std::string &path : options.evalData)
     read.push_back({"--eval-data", path});
+  read.push_back({"--recipe", options.recipeFile});
+  if (options.metrics.empty()) // else they may be those that the run has in its folder
+    for (InputFile &file : filesOfRun(options))
+      read.push_back(std::move(file));
   MT_TRY(keepInputs(
       options.plan, plan, std::move(read),
       {{"--metrics", options.metrics}, {"--trace", machine.trace}, {"--save-gradients", options.saveGradients}}));
@@ -252,14 +275,20 @@ Status keepInputs(const std::string &path, const plan::Plan &plan, std::vector<I
   others.push_back({"the plan", path});
   for (InputFile &file : plan::weightFiles(plan))
     others.push_back(std::move(file));
-  for (const Output &output : outputs)
+  for (const Output &output : outputs) {
     MT_TRY(mt::keepInputs(output.option, output.path, others));
+    if (!output.path.empty())
+      MT_TRY(mt::keepInputs(output.option, output.path, checkpointFiles(folderOf(output.path))));
+    for (const Output &other : outputs)
+      if (&other != &output && !output.path.empty() && isSameFile(output.path, other.path))
+        return fail("{} {}: {} writes there, too: name two files", output.option, output.path, other.option);
+  }
   return Status();
 }
 
 Status TrainSetup::openFolder(Ranks &ranks) {
   if (options.out.empty())
-    options.out = "runs/" + fs::path(options.plan).stem().string();
+    options.out = outOf(options.plan);
   auto ofFirst = [&]() -> Result<std::string> {
     MT_TRY(openFolder());
     return from.run + '\n' + from.checkpoint.value_or("");

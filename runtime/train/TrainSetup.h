@@ -53,7 +53,8 @@ struct Output {
   const char *option;
   std::string path;
 };
-/// No output is what is read: the plan at `path`, what it reads of its model, `others`.
+/// No output is what is read - the plan at `path`, what it reads of its model, `others` - part of a checkpoint, or
+/// another output.
 Status keepInputs(const std::string &path, const plan::Plan &plan, std::vector<InputFile> others,
                   const std::vector<Output> &outputs);
 std::vector<InputFile> inputsOf(const DataOptions &data);

@@ -251,6 +251,16 @@ def outputs_that_are_inputs(b):
     for command in ("mtrun own.bin --rehearse", "mtrun eval own.bin --data own.npz"):
         b.refuses(f"{command} --trace own.bin", r"--trace own\.bin: this would overwrite the plan, own\.bin")
     b.refuses("mtrun eval own.bin --data own.npz --trace link.npz", r"--trace link\.npz: this would overwrite --data, own\.npz")
+    b.scratch.run("mtrun own.bin --data own.npz --steps 1 --out own-run --overwrite")
+    checkpoint = "own-run/step-1/first_moment.safetensors"
+    kept[checkpoint] = b.read(checkpoint)
+    for command in ("mtrun eval own.bin --data own.npz --from own-run", "mtrun own.bin --data own.npz --steps 2 --out own-run --resume"):
+        b.refuses(f"{command} --trace {checkpoint}", rf"--trace {checkpoint}: this would overwrite a file of a checkpoint, ")
+    b.refuses("mtrun own.bin --data own.npz --steps 2 --out own-run --resume --trace own-run/metrics.jsonl", r"this would overwrite what the run goes on by, ")
+    b.refuses(f"{train} --trace twice.json --metrics ./twice.json", r"--metrics \./twice\.json: --trace writes there, too: name two files", leaves=["twice.json"])
+    (b.scratch / "own.toml").write_text("plan = 'own.bin'\ndata = 'own.npz'\nsteps = 1\n")
+    kept["own.toml"] = b.read("own.toml")
+    b.refuses("mtrun --recipe own.toml --out lost --overwrite --trace own.toml", r"--trace own\.toml: this would overwrite --recipe, own\.toml")
     for name, data in kept.items():
         if b.read(name) != data:
             raise tool.Failure(f"{name} changed")

@@ -1,6 +1,8 @@
-// RUN: mtc-opt %s --split-input-file --mt-split-batch="batch=4 micro-batch=1" --verify-diagnostics
+// RUN: mtc-opt %s --split-input-file --mt-split-batch="batch=4 micro-batch=1" --verify-diagnostics | FileCheck %s
 // A graph of one row mixes none, however its dimensions of one are turned about: of a loss that was added to it a micro-batch is a
 // row. Its own loss may depend on how many rows there are; in a graph of four the rows see each other.
+// Its own means are none over rows: evaluations fill batches up with rows that do not count.
+// CHECK: module attributes {nn.loss = "causal-lm"} {
 module attributes {nn.loss = "causal-lm"} {
   func.func @main(%x: tensor<1x6xi64> {nn.input = "ids", nn.vocabulary = 8 : i64}, %t: tensor<8x8xf32> {nn.parameter = "t", nn.trainable}) -> tensor<f32> {
     %e = nn.embedding %t, %x : (tensor<8x8xf32>, tensor<1x6xi64>) -> tensor<1x6x8xf32>

@@ -215,8 +215,9 @@ TEST_F(CorpusForms, NestedListsAreThoseOfTheRow) {
   };
   for (const char *same : {"[[1, 2, 3], [4, 5, 6]]", "[1, 2, 3, 4, 5, 6]", "[[[1], [2], [3]], [[4], [5], [6]]]"})
     EXPECT_TRUE(refusal(line(same)).ok()) << same;
-  EXPECT_ERROR(refusal(line("[[1, 2], [3, 4], [5, 6]]")),
-               "d.jsonl:1: \"image\": has a list of 2 numbers where the model, whose rows are [2, 3], wants 3");
+  EXPECT_ERROR(
+      refusal(line("[[1, 2], [3, 4], [5, 6]]")),
+      "d.jsonl:1: \"image\": has a list of 2 numbers where the model, whose rows are [2, 3], wants one of 3 numbers");
   EXPECT_ERROR(refusal(line("[[1, 2, 3, 4], [5, 6]]")), "has a list of 4 numbers where");
   EXPECT_ERROR(refusal(line("[[1, 2, 3], 4, 5, 6]")), "has a list of 4 numbers and lists where");
   EXPECT_ERROR(refusal(line("[[1, 2, 3]]")), "has a list of 1 lists where");

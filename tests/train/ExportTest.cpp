@@ -267,7 +267,7 @@ TEST_F(Exports, WhatIsWrongIsSaid) {
   model(tensor("w", 1, wireField(9, floats({1, 2, 3}))) +
         tensor("made", 1, entry("location", "x") + entry("mt.generator", "dice") + varintField(14, 1)));
   EXPECT_ERROR(run({"w"}), "'made' is made by 'dice', which is no generator");
-  EXPECT_ERROR(run({"w"}, "run/step-3/weight.safetensors"), "this would overwrite the checkpoint, ");
+  EXPECT_ERROR(run({"w"}, "run/step-3/weight.safetensors"), "this would overwrite a file of a checkpoint, ");
   EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx.data"));
 }
