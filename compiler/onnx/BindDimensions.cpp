@@ -174,8 +174,8 @@ void Binder::force(const ValueInfo &input, int index, int64_t size, const char *
                                    at->second.size, at->second.place, size, place(input, index)));
 }
 
-// The model's own sequence length where it has one, else what was asked for; of several that --dim names the last, which
-// in an encoder-decoder is the decoder's.
+// What was asked for, else the model's own sequence length where it has one; of several that --dim names, or that the
+// model fixes, the last, which in an encoder-decoder is the decoder's.
 void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   std::vector<const ValueInfo *> sequences;
   std::optional<int64_t> own;
@@ -210,6 +210,11 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
                         "give no --seq and bind each by name, {}",
                         sequence, given->first, given->second, place(*input, at), dimsOf(sequences)));
       named = given->second;
+      continue;
+    }
+    if (isFixed(dim) && !options.sequence) { // the model speaks for it
+      forced[{input->name(), at}] = dim.dim_value();
+      named = dim.dim_value();
       continue;
     }
     all = false;

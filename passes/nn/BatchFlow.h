@@ -24,8 +24,8 @@ struct Meeting {
 
 struct BatchFlow {
   int64_t batch = 0; ///< rows that the function takes
-  bool isOneRow =
-      false; ///< one, and a loss that was added to the graph: nothing in it mixes rows, and all is of that one
+  /// One, and the loss was added to the graph: nothing in it mixes rows, and all is of that one.
+  bool isOneRow = false;
   llvm::DenseMap<mlir::Value, nn::Rows> rows;
   std::vector<Meeting> meetings; ///< what there is as many times as there are rows
   std::vector<BatchEdit> edits;

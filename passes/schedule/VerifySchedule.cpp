@@ -45,7 +45,10 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
     auto compute = dyn_cast<schedule::ComputeOp>(command);
     if (!compute || compute.getKernel() != "all_gather")
       return bytes;
-    auto shares = compute->getAttrOfType<DictionaryAttr>("settings").getAs<DenseI64ArrayAttr>("shares");
+    auto settings = compute->getAttrOfType<DictionaryAttr>("settings");
+    auto shares = settings ? settings.getAs<DenseI64ArrayAttr>("shares") : DenseI64ArrayAttr();
+    if (!shares || !compute.getTypes() || shares.size() != static_cast<int64_t>(compute.getOperands().size()))
+      return bytes;
     for (auto [share, type] : llvm::zip(shares.asArrayRef(), compute.getTypes()->getAsValueRange<TypeAttr>()))
       bytes.push_back(share * cast<ShapedType>(type).getElementTypeBitWidth() / 8);
     return bytes;

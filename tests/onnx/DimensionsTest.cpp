@@ -47,13 +47,26 @@ TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
   EXPECT_EQ(bound(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);
 }
 
-TEST(Dimensions, SequencesOfTheirOwnAreBoundByName) {
-  TestModel model = tokens({"b", "encoder"}, {"b", "decoder"});
+/// Two sequences that never meet.
+TestModel apart(const std::string &encoder, const std::string &decoder) {
+  TestModel model = tokens({"b", encoder}, {"b", decoder});
   model.graph().clear_node();
   model.graph().clear_output();
   model.output("y").output("z");
   model.node("Neg", {"ids"}, {"y"});
   model.node("Neg", {"mask"}, {"z"});
+  return model;
+}
+
+TEST(Dimensions, SequencesOfTheirOwnAreAsTheModelFixesThem) {
+  Imported result = bound(apart("12", "7"), 4, std::nullopt);
+  EXPECT_TRUE(result.has("tensor<4x12xi64>") && result.has("tensor<4x7xi64>")) << result.everything();
+  EXPECT_EQ(result.sequence, 7);
+  EXPECT_TRUE(bound(apart("12", "7"), 4, 7).complains({"dimension 1 of input 'ids' is 12 in the model, but 7"}));
+}
+
+TEST(Dimensions, SequencesOfTheirOwnAreBoundByName) {
+  TestModel model = apart("encoder", "decoder");
   Imported result = bound(model, 4, std::nullopt, {{"encoder", 12}, {"decoder", 7}});
   EXPECT_TRUE(result.has("tensor<4x12xi64>") && result.has("tensor<4x7xi64>")) << result.everything();
   EXPECT_EQ(result.sequence, 7);
