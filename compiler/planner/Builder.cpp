@@ -111,11 +111,15 @@ private:
       if (command.late)
         numbers[{command.layer, command.stream}].push_back(command.lateNumber);
     for (Command &command : out.schedule.finish) {
-      std::deque<int64_t> &same = numbers.at({command.layer, command.stream});
-      assert(!same.empty() && "finish does what no step does late");
+      std::deque<int64_t> &same = numbers[{command.layer, command.stream}];
+      if (same.empty())
+        continue;
       command.lateNumber = same.front();
       same.pop_front();
     }
+    assert(std::ranges::all_of(numbers, [](const auto &each) { return each.second.empty(); }) &&
+           std::ranges::all_of(out.schedule.finish, [](const Command &each) { return each.lateNumber >= 0; }) &&
+           "finish does what is late");
   }
 
   /// What lives on devices, from the host and back to it. In a copy for neighbours of both.

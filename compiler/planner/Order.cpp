@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <queue>
 #include <set>
+#include <tuple>
 
 namespace mt::planner {
 namespace {
@@ -764,13 +768,41 @@ Timing time(const Schedule &schedule, std::span<const Command> program, const Ma
   return Simulation(schedule, program, machine, decisions, cyclic).run();
 }
 
-void sortByStart(std::vector<Command> &program, Timing &timing) {
-  std::vector<uint32_t> order(program.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](uint32_t i) { return std::pair(timing.start[i], !program[i].late); });
+std::vector<uint32_t> listingOf(const Schedule &schedule, std::span<const Command> program, const Timing &timing,
+                                bool cyclic) {
+  const auto count = static_cast<uint32_t>(program.size());
+  std::vector<std::vector<uint32_t>> users(count); // of the same listing
+  std::vector<uint32_t> left(count, 0);
+  const auto needs = dependencies(schedule, program, cyclic);
+  for (uint32_t i = 0; i < count; ++i)
+    for (const Dependency &need : needs[i])
+      if (program[need.command].late - static_cast<int64_t>(need.back) == program[i].late) {
+        users[need.command].push_back(i);
+        ++left[i];
+      }
+  using Next = std::tuple<double, bool, uint32_t>;
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> ready;
+  auto add = [&](uint32_t i) { ready.emplace(timing.start[i], !program[i].late, i); };
+  for (uint32_t i = 0; i < count; ++i)
+    if (left[i] == 0)
+      add(i);
+  std::vector<uint32_t> order;
+  for (; !ready.empty();) {
+    const uint32_t i = std::get<uint32_t>(ready.top());
+    ready.pop();
+    order.push_back(i);
+    for (uint32_t user : users[i])
+      if (--left[user] == 0)
+        add(user);
+  }
+  assert(order.size() == count && "commands need each other");
+  return order;
+}
+
+void sortByStart(const Schedule &schedule, std::vector<Command> &program, Timing &timing, bool cyclic) {
   std::vector<Command> sorted;
   std::vector<double> starts, ends;
-  for (uint32_t i : order) {
+  for (uint32_t i : listingOf(schedule, program, timing, cyclic)) {
     sorted.push_back(std::move(program[i]));
     starts.push_back(timing.start[i]), ends.push_back(timing.end[i]);
   }

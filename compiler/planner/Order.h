@@ -42,8 +42,12 @@ struct Timing {
 Timing time(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions,
             bool cyclic);
 
-/// The commands in the order of their starts, and their times along with them.
-void sortByStart(std::vector<Command> &program, Timing &timing);
+/// The order in which a program, `cyclic` or not, is listed: that of the starts, as numbers of its commands, but each
+/// behind what it needs of the same listing, however little time lies between. What is late is listed in the next step.
+std::vector<uint32_t> listingOf(const Schedule &schedule, std::span<const Command> program, const Timing &timing,
+                                bool cyclic);
+/// Puts commands and their times in that order.
+void sortByStart(const Schedule &schedule, std::vector<Command> &program, Timing &timing, bool cyclic);
 
 /// What finish does in the order in which a step, sorted, does what is late: so what is there when a step ends is there
 /// as long in both, and bytes that two gradients have one after the other are the second's no sooner.

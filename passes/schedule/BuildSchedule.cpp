@@ -189,8 +189,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       if (!timing.fits())
         return module.emitError() << "the decisions need " << std::max(timing.missingDevice, timing.missingHost) << " bytes more of "
                                   << (timing.missingDevice > 0 ? "device" : "host") << " memory than mt.limits allows";
-    planner::sortByStart(schedule.step, step);
-    planner::sortByStart(schedule.evaluate, evaluate);
+    planner::sortByStart(schedule, schedule.step, step, true);
+    planner::sortByStart(schedule, schedule.evaluate, evaluate, false);
     planner::sortAsLate(schedule.finish, schedule.step);
     ScheduleWriter writer(module, read, machine);
     writer.declare();

@@ -75,36 +75,47 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
     return touches;
   }
 
-  /// A step uses what the one before left to it, and finish what the last did; other programs begin with what is kept.
+  /// What is kept is there all along. A step uses what the one before left to it, and finish what the last did.
   LogicalResult verifySlots() {
     func::FuncOp function = passes::findSchedule(getOperation());
     auto declarations = passes::readDeclarations(getOperation());
     if (!function || failed(declarations))
       return failure();
     llvm::MapVector<Operation *, uint32_t> slots;
-    auto run = [&](ArrayRef<schedule::Program> programs) -> LogicalResult {
-      SmallVector<Operation *> commands;
-      std::vector<passes::Touches> touches;
-      for (schedule::Program program : programs) {
-        SmallVector<Operation *> some = schedule::commandsOf(function, program);
-        touches.push_back(touchesOf(some, *declarations, slots));
-        commands.append(some);
+    std::vector<passes::Touches> touches{{{}}};
+    for (auto slot : function.front().getOps<schedule::SlotOp>())
+      if (slot.getPersistent() && slot.getOffset()) {
+        const auto type = cast<schedule::SlotType>(slot.getType());
+        const uint64_t begin = *slot.getOffset();
+        touches.front().front().push_back({slots.insert({slot, uint32_t(slots.size())}).first->second,
+                                           declarations->spaces.lookup(type.getSpace()), begin, begin + type.getBytes(),
+                                           false, true});
       }
-      std::vector<const passes::Touches *> all;
-      for (const passes::Touches &each : touches)
-        all.push_back(&each);
-      auto error = passes::verifyContents(all);
-      if (!error)
-        return success();
-      auto slot = cast<schedule::SlotOp>((slots.begin() + error->slot)->first);
-      return commands[error->reader]->emitOpError()
-             << "'" << schedule::labelOf(commands[error->reader]) << "' reads bytes [" << error->begin << ", "
-             << error->end << ") of slot '" << slot.getName() << "', which '"
-             << schedule::labelOf(commands[error->writer]) << "' has written over";
-    };
+    SmallVector<Operation *> commands{nullptr}; // what is kept
     using enum schedule::Program;
-    return success(succeeded(run({step, step, finish})) && succeeded(run({evaluate})) && succeeded(run({load})) &&
-                   succeeded(run({store})));
+    for (schedule::Program program : {load, step, step, finish, evaluate, store}) {
+      SmallVector<Operation *> some = schedule::commandsOf(function, program);
+      touches.push_back(touchesOf(some, *declarations, slots));
+      commands.append(some);
+    }
+    touches.push_back(touches.front()); // and read at last
+    for (passes::Touch &touch : touches.back().front())
+      std::swap(touch.reads, touch.writes);
+    commands.push_back(nullptr);
+    std::vector<const passes::Touches *> all;
+    for (const passes::Touches &each : touches)
+      all.push_back(&each);
+    auto error = passes::verifyContents(all);
+    if (!error)
+      return success();
+    auto slot = cast<schedule::SlotOp>((slots.begin() + error->slot)->first);
+    Operation *reader = commands[error->reader], *writer = commands[error->writer];
+    auto name = [](Operation *command) {
+      return command ? "'" + schedule::labelOf(command).str() + "'" : "what is kept";
+    };
+    return (reader ? reader : slot.getOperation())->emitOpError()
+           << name(reader) << " reads bytes [" << error->begin << ", " << error->end << ") of slot '" << slot.getName()
+           << "', which " << name(writer) << " has written over";
   }
 
   void runOnOperation() override {

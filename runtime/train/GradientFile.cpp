@@ -46,7 +46,8 @@ Status GradientFile::finish() {
   if (!writer)
     return Status();
   if (failure && missing > 0)
-    failure = fail("{} gradients never came: the plan does not update what they are of", missing);
+    failure =
+        fail("{} gradients never came: the step was skipped, or the plan does not update what they are of", missing);
   if (failure)
     failure = writer->finish();
   writer.reset();

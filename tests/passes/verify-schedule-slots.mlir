@@ -1,5 +1,7 @@
 // RUN: not mtc-opt %s --mt-place-events --mt-verify-schedule 2>&1 | FileCheck %s
 // RUN: sed '/"bring b"/d' %s | mtc-opt --mt-place-events --mt-verify-schedule -o /dev/null
+// RUN: sed 's/"v" persistent at 256/"v" persistent at 128/; /"bring b"/d' %s | not mtc-opt --mt-place-events --mt-verify-schedule 2>&1 | FileCheck %s --check-prefix=KEPT
+// KEPT: error: {{.*}} reads bytes [128, 256) of slot 'w', which {{.*}} has written over
 // What a step leaves in a slot is there until the program after it has read it. Slots a and b share bytes: the step uses a, of
 // the step before, and then b; finish would bring b before it has used a.
 // CHECK: error: {{.*}}'use a at last' reads bytes [0, 256) of slot 'a', which 'bring b' has written over
