@@ -80,6 +80,8 @@ private:
     Rows result = rowsOfResults(op, operands);
     bool sums = result.kind == Rows::total && llvm::any_of(rows, [](const Rows &r) { return r.isEach(); });
     if (flow.isOneRow && (result.kind == Rows::mixed || result.kind == Rows::total)) { // sums of its own
+      if (!flow.alone && (result.kind == Rows::mixed || isa<ReduceOp>(op)))
+        flow.alone = op, flow.aloneBy = sayOf(op, sums ? "sums over the rows" : result.reason);
       for (Value value : op->getResults()) {
         flow.rows[value] = ofOneRow(value);
         if (isComputed)
@@ -133,9 +135,13 @@ private:
       blame(exit->getOperand(0).getDefiningOp(), "gives a loss that is no sum over rows");
   }
 
+  static std::string sayOf(Operation *op, StringRef reason) {
+    return op->getName().stripDialect().str() + " " + reason.str();
+  }
+
   void blame(Operation *op, StringRef reason) {
     flow.culprit = op ? op : main.getOperation();
-    flow.reason = flow.culprit->getName().stripDialect().str() + " " + reason.str();
+    flow.reason = sayOf(flow.culprit, reason);
   }
 };
 } // namespace

@@ -26,6 +26,9 @@ struct BatchFlow {
   int64_t batch = 0; ///< rows that the function takes
   /// One, and the loss was added to the graph: nothing in it mixes rows, and all is of that one.
   bool isOneRow = false;
+  mlir::Operation *alone =
+      nullptr;         ///< of one row: the first operation that would let several see each other, as far as it tells
+  std::string aloneBy; ///< what it does
   llvm::DenseMap<mlir::Value, nn::Rows> rows;
   std::vector<Meeting> meetings; ///< what there is as many times as there are rows
   std::vector<BatchEdit> edits;

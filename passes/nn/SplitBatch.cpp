@@ -96,6 +96,11 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
       getOperation()->setAttr(kEveryRowAttr, UnitAttr::get(&getContext()));
     if (whole == part)
       return success();
+    if (flow.alone)
+      flow.alone->emitRemark()
+          << "the graph has one row, and each is computed alone, as by a loop over rows; of several, " << flow.aloneBy
+          << ", or so it looks: where they are to see each other, export the model with a "
+          << "dynamic batch";
     auto loss = getOperation()->getAttrOfType<StringAttr>(kLossAttr);
     if (flow.batch != whole && (!flow.edits.empty() || !loss || loss.getValue().starts_with("output:")))
       return main.emitError() << "the graph fixes its batch, " << flow.batch << " rows, and its loss may depend on that number, so that "

@@ -7,6 +7,7 @@ module attributes {nn.loss = "causal-lm"} {
   func.func @main(%x: tensor<1x6xi64> {nn.input = "ids", nn.vocabulary = 8 : i64}, %t: tensor<8x8xf32> {nn.parameter = "t", nn.trainable}) -> tensor<f32> {
     %e = nn.embedding %t, %x : (tensor<8x8xf32>, tensor<1x6xi64>) -> tensor<1x6x8xf32>
     %k = nn.reshape %e : (tensor<1x6x8xf32>) -> tensor<6x8xf32>
+    // expected-remark @+1 {{the graph has one row, and each is computed alone, as by a loop over rows; of several, matmul combines rows with one another, or so it looks: where they are to see each other, export the model with a dynamic batch}}
     %s = nn.matmul %e, %k {transposeRhs = true} : (tensor<1x6x8xf32>, tensor<6x8xf32>) -> tensor<1x6x6xf32>
     %p = nn.softmax %s : (tensor<1x6x6xf32>) -> tensor<1x6x6xf32>
     %y = nn.matmul %p, %k : (tensor<1x6x6xf32>, tensor<6x8xf32>) -> tensor<1x6x8xf32>

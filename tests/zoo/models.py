@@ -22,7 +22,7 @@ PATCHES = dict(image_size=16, patch_size=4, hidden_size=32, num_hidden_layers=2,
 @dataclasses.dataclass
 class Case:
     """build: the module; data: inputs and labels of so many rows; loss: as mtc names it. forms: further exports, of `optimized`, `static`,
-    `old` and `new`. train: exported in training mode, dropping by the seed `drops`; noise: no two runs have the same losses; perturb: vectors are
+    `single`, `old` and `new`. train: exported in training mode, dropping by the seed `drops`; noise: no two runs have the same losses; perturb: vectors are
     moved away from zero and one; axes: dimensions of inputs that stay dynamic, where not the batch, and the length of integer inputs; batch: the
     dimension of inputs, and of the output as "logits", that is the batch in the model, where not 0; in data it is 0."""
     build: Callable
@@ -1228,6 +1228,24 @@ class Stacked(nn.Module):
         return self.head(x)
 
 
+class OneHead(nn.Module):
+    """Attention of one head, its scores capped, and parts of the width that weigh each other: where there is one row, dimensions of one are
+    turned about, and none of them is the batch for sure."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries, self.keys, self.values = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32)
+        self.parts = nn.Parameter(0.3 * torch.randn(4, 8, 32))
+
+    def forward(self, x):
+        rows, length, _ = x.shape
+        q, k, v = (layer(x).view(rows, length, 1, 32).transpose(1, 2) for layer in (self.queries, self.keys, self.values))
+        scores = 2 * torch.tanh(q @ k.transpose(-1, -2) / 12)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(rows, length, 32)
+        parts = torch.einsum("bshd,hde->bshe", x.view(rows, length, 4, 8), self.parts)
+        return mixed + torch.einsum("bshe,bsh->bse", parts, parts.mean(3).softmax(-1))
+
+
 class Kinds(nn.Module):
     """Tokens of two kinds, each with layers of its own."""
 
@@ -1310,6 +1328,7 @@ for name, layer in (("where", lambda: Loop("where")), ("one-hot", lambda: Loop("
                     ("repeated-one", lambda: Loop("repeated", chosen=1))):
     add("experts-" + name, lambda layer=layer: Stacked(layer), tokens(), forms="static old")
 add("experts-sorted", lambda: Stacked(lambda: Loop("sorted")), tokens(), forms="static")
+add("one-head", lambda: Stacked(OneHead), tokens(), forms="static single")
 add("selected-missing", Missing, missing, "output:loss", forms="static", axes=dict(labels=(0,)))
 add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")

@@ -9,7 +9,7 @@
 prove trains as mtc chooses on cpu; then a row at once on the bottom rung there, each operation alone (--fuse off); then so on cpu-discrete in
 the smallest device memory that mtc names, operations fused, which has to give the same bits. pack writes cases of OUT as SMALL/NAME.tar.xz, which train takes as well and which needs nothing but numpy: of each gradient its norm and
 eight products with vectors of random signs. A case is a folder OUT/NAME:
-    model.onnx   X: exported with optimize=False, opset 20, batch and sequence dynamic; X-optimized, X-static; X-new: opset 23; X-old: the older
+    model.onnx   X: exported with optimize=False, opset 20, batch and sequence dynamic; X-optimized, X-static, X-single (of one row); X-new: opset 23; X-old: the older
                  exporter, opset 17
     data.npz     inputs and labels; rows 4 s .. belong to step s + 1
     grads.npz    the gradient of step 1, in fp64, of every parameter that an initializer is found for
@@ -29,6 +29,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("TRANSFORMERS_DISABLE_TORCH_CHECK", "1")  # assertions on data, which the exporter cannot write
 STEPS, BATCH, MOMENTUM = 5, 4, 0.9
+FIXED = ("static", "single")  # forms whose batch the graph fixes
 
 
 def all_cases():
@@ -162,7 +163,7 @@ def graph(model, inputs, case, form, axes, path):
     """Writes the ONNX file; dimensions that the exporter finds fixed are then left to it."""
     import torch
     from make import forget_paths
-    example = tuple(map(torch.from_numpy, rows_of(case, inputs, slice(BATCH if form else 2)).values()))
+    example = tuple(map(torch.from_numpy, rows_of(case, inputs, slice(1 if form == "single" else BATCH if form else 2)).values()))
     more = dict(input_names=list(inputs), output_names=[case.loss[7:] if case.loss.startswith("output:") else "logits"], external_data=False)
     said = ""
     for dim in (torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO):
@@ -171,14 +172,14 @@ def graph(model, inputs, case, form, axes, path):
             more |= dict(training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False) if case.train else {}
         else:
             more |= dict(dynamo=True, opset_version=23 if form == "new" else 20, optimize=form == "optimized")
-            more |= {} if form == "static" else dict(dynamic_shapes=tuple({a: dim for a in axes[n]} for n in inputs))
+            more |= {} if form in FIXED else dict(dynamic_shapes=tuple({a: dim for a in axes[n]} for n in inputs))
         try:
             with silent():
                 torch.onnx.export(model, example, str(path), **more)
             break
         except Exception as error:
             said = said or f"{type(error).__name__}: {error}".replace("\x1b[31m", "").replace("\x1b[0m", "")
-            if form in ("old", "static") or dim is torch.export.Dim.AUTO:
+            if form in ("old", *FIXED) or dim is torch.export.Dim.AUTO:
                 raise RuntimeError(said) from error
     forget_paths(path)
     return dim is torch.export.Dim.DYNAMIC
@@ -243,18 +244,18 @@ def export(name, case, form, folder):
     frozen = sorted({found[n][0] for n, p in model.named_parameters() if not p.requires_grad and n in found})
     np.savez_compressed(folder / "data.npz", **data)
     np.savez_compressed(folder / "grads.npz", **{found[n][0]: found[n][1](g).astype(np.float32) for n, g in grads.items() if n in found})
-    info = dict(batch=BATCH, loss=case.loss, lr=case.lr, seed=case.drops, noise=case.noise, dynamic=dynamic or form == "static",
+    info = dict(batch=BATCH, loss=case.loss, lr=case.lr, seed=case.drops, noise=case.noise, dynamic=dynamic or form in FIXED,
                 mtc=["--batch", str(BATCH), "--loss", case.loss, "--optimizer", "sgd", *sequence_options(inputs, axes), *case.mtc.split(),
                 *(o for n in frozen for o in ("--freeze", n))],
                 mtrun=["--data", "data.npz", "--shuffle", "off", "--steps", str(STEPS), "--lr", str(case.lr), "--momentum", str(MOMENTUM), "--weight-decay",
                 "0", "--seed", str(case.drops)],
                 losses=losses, losses32=losses32, norm=math.sqrt(sum(float((g**2).sum()) for g in grads.values())),
                 gradient32=worst_gradient({n: Gradient(n, g) for n, g in grads.items()}, grads32)[0],
-                onnxruntime=None if case.train or case.noise else by_onnxruntime(path, case, inputs, labels), unmatched=[n for n in grads if n not in found],
+                onnxruntime=None if case.train or case.noise or form == "single" else by_onnxruntime(path, case, inputs, labels), unmatched=[n for n in grads if n not in found],
                 parameters=sum(p.numel() for p in model.parameters() if p.requires_grad), made_with=dict(torch=torch.__version__, onnx=onnx.__version__))
     (folder / "case.json").write_text(json.dumps(info, indent=1) + "\n")
     ort = info["onnxruntime"]
-    odd = [] if dynamic or form == "static" else ["not dynamic as asked"]
+    odd = [] if dynamic or form in FIXED else ["not dynamic as asked"]
     odd += [] if ort is None or isinstance(ort, float) and abs(ort - losses[0]) < 1e-5 * abs(losses[0]) else [f"onnxruntime: {ort}"]
     odd += [f"no initializer of {len(info['unmatched'])}: {' '.join(info['unmatched'][:3])}"] if info["unmatched"] else []
     print(f"{name:28} {losses[0]:.5f} -> {losses[-1]:.5f}, fp32 {drift(losses, losses32)[1]:.1e} {info['gradient32']:.1e}; {info['parameters']} parameters; "
