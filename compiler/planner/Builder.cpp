@@ -6,8 +6,6 @@
 #include "compiler/planner/Updates.h"
 
 #include <algorithm>
-#include <cassert>
-#include <deque>
 #include <utility>
 
 namespace mt::planner {
@@ -69,9 +67,6 @@ private:
       bringFinalScalars();
     for (int64_t l = 0; l < context.layerCount(); ++l)
       updates.run(l, model.clip ? 0 : context.firstLate(l));
-    int64_t number = 0;
-    for (Command &command : out.schedule.step)
-      command.lateNumber = command.late ? number++ : -1;
   }
 
   void buildEvaluate() {
@@ -97,29 +92,10 @@ private:
     }
     if (out.schedule.finish.empty())
       return;
-    numberFinish();
     out.setPlace(-1, -1);
     Command &command = out.kernel(out.text("nothing pending"), machine.update, "constant",
                                   {out.access(layout.finalScalars, BindingEffect::write, *layout.scalarRows)});
     command.zeros = layout.scalarRows;
-  }
-
-  /// What is late of a layer on a stream is so in one order, in the step and here.
-  void numberFinish() {
-    std::map<std::pair<int64_t, uint32_t>, std::deque<int64_t>> numbers; // by layer and stream
-    for (const Command &command : out.schedule.step)
-      if (command.late)
-        numbers[{command.layer, command.stream}].push_back(command.lateNumber);
-    for (Command &command : out.schedule.finish) {
-      std::deque<int64_t> &same = numbers[{command.layer, command.stream}];
-      if (same.empty())
-        continue;
-      command.lateNumber = same.front();
-      same.pop_front();
-    }
-    assert(std::ranges::all_of(numbers, [](const auto &each) { return each.second.empty(); }) &&
-           std::ranges::all_of(out.schedule.finish, [](const Command &each) { return each.lateNumber >= 0; }) &&
-           "finish does what is late");
   }
 
   /// What lives on devices, from the host and back to it. In a copy for neighbours of both.

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <queue>
@@ -799,10 +800,10 @@ std::vector<uint32_t> listingOf(const Schedule &schedule, std::span<const Comman
   return order;
 }
 
-void sortByStart(const Schedule &schedule, std::vector<Command> &program, Timing &timing, bool cyclic) {
+void putInOrder(std::vector<Command> &program, Timing &timing, std::span<const uint32_t> listing) {
   std::vector<Command> sorted;
   std::vector<double> starts, ends;
-  for (uint32_t i : listingOf(schedule, program, timing, cyclic)) {
+  for (uint32_t i : listing) {
     sorted.push_back(std::move(program[i]));
     starts.push_back(timing.start[i]), ends.push_back(timing.end[i]);
   }
@@ -810,14 +811,27 @@ void sortByStart(const Schedule &schedule, std::vector<Command> &program, Timing
   timing.start = std::move(starts), timing.end = std::move(ends);
 }
 
-void sortAsLate(std::vector<Command> &finish, const std::vector<Command> &step) {
-  std::map<int64_t, size_t> place;
+void sortAsLate(std::vector<Command> &finish, std::span<const Command> step, std::span<const uint32_t> listing) {
+  std::vector<size_t> place(step.size());
+  for (size_t at = 0; at < listing.size(); ++at)
+    place[listing[at]] = at;
+  // What is late of a layer on a stream is so in one order of data, in the step and in finish.
+  std::map<std::pair<int64_t, uint32_t>, std::deque<size_t>> late; // by layer and stream
   for (size_t i = 0; i < step.size(); ++i)
     if (step[i].late)
-      place[step[i].lateNumber] = i;
-  std::ranges::stable_sort(finish, {}, [&](const Command &command) {
-    return command.lateNumber < 0 ? step.size() : place.at(command.lateNumber);
-  });
+      late[{step[i].layer, step[i].stream}].push_back(place[i]);
+  std::multimap<size_t, Command> sorted; // of one place, in the order in which they were
+  for (Command &command : finish) {
+    std::deque<size_t> &same = late[{command.layer, command.stream}];
+    const size_t at = same.empty() ? step.size() : same.front(); // the end of finish is no update
+    if (!same.empty())
+      same.pop_front();
+    sorted.emplace(at, std::move(command));
+  }
+  assert(std::ranges::all_of(late, [](const auto &each) { return each.second.empty(); }) && "finish does what is late");
+  finish.clear();
+  for (auto &[at, command] : sorted)
+    finish.push_back(std::move(command));
 }
 
 } // namespace mt::planner

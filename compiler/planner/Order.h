@@ -46,12 +46,13 @@ Timing time(const Schedule &schedule, std::span<const Command> program, const Ma
 /// behind what it needs of the same listing, however little time lies between. What is late is listed in the next step.
 std::vector<uint32_t> listingOf(const Schedule &schedule, std::span<const Command> program, const Timing &timing,
                                 bool cyclic);
-/// Puts commands and their times in that order.
-void sortByStart(const Schedule &schedule, std::vector<Command> &program, Timing &timing, bool cyclic);
+/// Puts commands and their times in such an order.
+void putInOrder(std::vector<Command> &program, Timing &timing, std::span<const uint32_t> listing);
 
-/// What finish does in the order in which a step, sorted, does what is late: so what is there when a step ends is there
-/// as long in both, and bytes that two gradients have one after the other are the second's no sooner.
-void sortAsLate(std::vector<Command> &finish, const std::vector<Command> &step);
+/// What finish does in the order in which a step, which is in the order of data, lists what is late: so what is there
+/// when a step ends is there as long in both, and bytes that two gradients have one after the other are the second's no
+/// sooner.
+void sortAsLate(std::vector<Command> &finish, std::span<const Command> step, std::span<const uint32_t> listing);
 
 } // namespace mt::planner
 #endif

@@ -66,8 +66,6 @@ struct Command {
   int64_t lands = -1;   ///< of a gradient's way down to one: its layer
   int64_t part = 0;     ///< of both: which part of that
   bool late = false;    ///< of both: listed in the next step
-  /// Which of what is late, in the order of data; of finish: which it does in place of the next step.
-  int64_t lateNumber = -1;
   int64_t begins = -1;  ///< of a speculative update's begin: its layer
   std::optional<double> clippedSeconds = {}; ///< of its end: those that it takes where the gradient is clipped
 };

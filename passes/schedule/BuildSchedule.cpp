@@ -189,9 +189,10 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       if (!timing.fits())
         return module.emitError() << "the decisions need " << std::max(timing.missingDevice, timing.missingHost) << " bytes more of "
                                   << (timing.missingDevice > 0 ? "device" : "host") << " memory than mt.limits allows";
-    planner::sortByStart(schedule, schedule.step, step, true);
-    planner::sortByStart(schedule, schedule.evaluate, evaluate, false);
-    planner::sortAsLate(schedule.finish, schedule.step);
+    const std::vector<uint32_t> listing = planner::listingOf(schedule, schedule.step, step, true);
+    planner::sortAsLate(schedule.finish, schedule.step, listing);
+    planner::putInOrder(schedule.step, step, listing);
+    planner::putInOrder(schedule.evaluate, evaluate, planner::listingOf(schedule, schedule.evaluate, evaluate, false));
     ScheduleWriter writer(module, read, machine);
     writer.declare();
     writer.writeSlots(schedule);

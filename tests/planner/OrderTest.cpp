@@ -96,7 +96,7 @@ TEST(Order, WhatTheNextStepNeedsFirstIsUpdatedFirst) {
   Schedule schedule = build(model, machine, decisions, Extent::plan);
   timing = time(schedule, schedule.step, machine, decisions, true);
   ASSERT_TRUE(timing.fits());
-  sortByStart(schedule, schedule.step, timing, true);
+  putInOrder(schedule.step, timing, listingOf(schedule, schedule.step, timing, true));
   std::vector<int64_t> late;
   for (const Command &command : schedule.step)
     if (command.late)
