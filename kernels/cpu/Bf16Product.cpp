@@ -8,15 +8,19 @@ namespace {
 
 constexpr int64_t kLine = 64; ///< bytes, of the cache
 
-/// Parts of a product that stay in the caches, those of the depth its steps, in elements: on tiles columns of B by
-/// pairs in the first and what is packed of both in the second; vectors read both from the second.
+/// Parts of a product that stay in the caches, those of the depth its steps, in elements: on tiles rows of A in the
+/// first and columns of B by pairs in the second; vectors read both from the second.
 struct Parts {
   int64_t deepest, tall, ofB;
+  int64_t ofA; ///< elements that are packed for all columns, where rows are fewer than those
   static constexpr Parts of(Units units) {
-    return units == Units::tiles ? Parts{768, 256, 1024 * 768} : Parts{1024, 128, 1024 * 768};
+    return units == Units::tiles ? Parts{1536, kPair, 384 * 1024, 768 * 1024} : Parts{1024, 128, 1024 * 768, 0};
   }
   int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
   int64_t width(int64_t n, int64_t deep) const { return Chunks(n, ceilDivide(n, ofB / deep), kPair).size; }
+  int64_t kept(int64_t m, int64_t deep) const {
+    return Chunks(m, ceilDivide(m, std::max(tall, ofA / deep)), tall).size;
+  }
 };
 
 /// What is fetched while tiles are multiplied, some lines of the cache with each: no processor sees ahead so far. A share
@@ -49,14 +53,14 @@ MT_VECTORS_INLINE __m512 loadFloats(const void *from, DType type, int64_t at, __
   return _mm512_castsi512_ps(_mm512_slli_epi32(loadWords(static_cast<const Bf16 *>(from) + at, mask), 16));
 }
 
-/// Rows by columns of `sums` [32, 32], finished, to C at its element `at`.
-MT_VECTORS_INLINE void finish(const float *sums, int64_t rows, int64_t columns, const Bf16Result &result, int64_t column,
-                            int64_t at, int64_t line) {
+/// Rows [begin, end) by columns of `sums` [32, 32], finished, to C, whose first element there is `at`.
+MT_VECTORS_INLINE void finish(const float *sums, int64_t begin, int64_t end, int64_t columns, const Bf16Result &result,
+                              int64_t column, int64_t at, int64_t line) {
   for (int64_t half = 0; half < columns; half += kSide) {
     const auto mask = static_cast<__mmask16>(first(columns - half));
     const __m512 alpha = _mm512_set1_ps(result.alpha),
                  bias = result.bias ? loadFloats(result.bias, result.biasType, column + half, mask) : _mm512_setzero_ps();
-    for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       const int64_t place = at + i * line + half;
       __m512 value = _mm512_mul_ps(alpha, _mm512_loadu_ps(sums + i * kPair + half));
       if (result.bias)
@@ -73,7 +77,24 @@ MT_VECTORS_INLINE void finish(const float *sums, int64_t rows, int64_t columns, 
   }
 }
 
-/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows.
+/// What is left of a square of C when its sums are whole: it is done while the next one is multiplied, some rows with
+/// each of its tiles, as vectors are idle then.
+struct Unfinished {
+  const float *sums = nullptr;
+  int64_t rows = 0, columns = 0, column = 0, at = 0;
+  int64_t done = 0; ///< rows
+
+  MT_VECTORS_INLINE void finishSome(int64_t most, const Bf16Result &result, int64_t line) {
+    if (done >= rows)
+      return;
+    const int64_t end = std::min(rows, done + most);
+    finish(sums, done, end, columns, result, column, at, line);
+    done = end;
+  }
+};
+
+/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows. Where rows are to
+/// be packed, what fits in a cache of them is, for all columns.
 class Multiplication {
 public:
   MT_TILES Multiplication(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
@@ -81,19 +102,27 @@ public:
       : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
         isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
                  (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
-        deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)) {
+        deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)),
+        kept(keepsLeft(parts, gemm.k, inPlace) && !isDirect && !a.shared ? parts.kept(gemm.m, deep) : 0),
+        whole(result) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
-    sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), parts.tall) * deep);
+    sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), std::max(kept, parts.tall)) * deep);
+    whole.adds = result.adds && !inPlace;
   }
 
   MT_TILES void operator()() {
     const PanelUnits setUp;
-    for (column = 0; column < gemm.n; column += wide)
-      for (begin = 0; begin == 0 || begin < gemm.k; begin += deep) {
-        depth = std::min(deep, gemm.k - begin), tiles = ceilDivide(depth, kPair);
-        for (row = 0; row < gemm.m; row += parts.tall)
-          multiplyPart();
-      }
+    if (kept > 0)
+      for (top = 0; top < gemm.m; top += kept)
+        eachStep([&] { eachColumns([&] { multiplyRows(std::min(gemm.m, top + kept)); }); });
+    else
+      eachColumns([&] { eachStep([&] { multiplyRows(gemm.m); }); });
+    unfinished.finishSome(kPair, whole, gemm.ldc);
+  }
+
+  /// Whether rows of A are kept for all columns: sums then need no place but C.
+  static bool keepsLeft(const Parts &parts, int64_t k, bool inPlace) {
+    return parts.ofA > 0 && (inPlace || k <= parts.deepest);
   }
 
 private:
@@ -106,11 +135,29 @@ private:
   const bool inPlace;       ///< sums are kept in C
   const bool isDirect;      ///< A is read where it lies
   const int64_t deep, wide; ///< of a part
+  const int64_t kept;       ///< rows that are packed for all columns; 0: for a part
+  Bf16Result whole;         ///< of sums that are whole
   Bf16 *right, *left;       ///< packed, of B and of A
   float *sums;              ///< [m, wide], where they are not in C and there are several parts
-  int64_t column, begin, row; ///< where the part begins
-  int64_t depth, tiles;     ///< of the summed dimension
-  alignas(64) float square[kPair * kPair];
+  int64_t column = 0, begin = 0, row = 0; ///< where the part begins
+  int64_t top = 0;              ///< the first of the rows that are multiplied by these columns, before others are
+  int64_t depth = 0, tiles = 0; ///< of the summed dimension
+  Unfinished unfinished;
+  size_t current = 0; ///< of the squares
+  alignas(64) float squares[2][kPair * kPair];
+
+  template <typename Visit> void eachColumns(const Visit &visit) {
+    for (column = 0; column < gemm.n; column += wide)
+      visit();
+  }
+  template <typename Visit> void eachStep(const Visit &visit) {
+    for (begin = 0; begin == 0 || begin < gemm.k; begin += deep) {
+      depth = std::min(deep, gemm.k - begin), tiles = ceilDivide(depth, kPair);
+      visit();
+    }
+  }
+
+  static constexpr int64_t kTogether = 128; ///< columns of B that are packed together
 
   Panel panelOf(const Bf16Side &side, int64_t line, bool depthByDepth, int64_t from, int64_t across) const {
     const int64_t rowsBefore = depthByDepth ? begin : from, before = depthByDepth ? from : begin;
@@ -118,24 +165,40 @@ private:
     return {data, line, depthByDepth, across, depth, side.pieces.from(before)};
   }
 
+  MT_TILES void multiplyRows(int64_t end) {
+    for (row = top; row < end; row += parts.tall)
+      multiplyPart(std::min(parts.tall, end - row));
+  }
+
+  /// Columns [begin, end) of B: where rows are stored of equal depth, all of a row before those of the next.
+  MT_VECTORS_INLINE static void packColumns(const Panel &ofB, int64_t begin, int64_t end, Bf16 *to) {
+    if (!ofB.depthByDepth)
+      return pack(ofB, begin, end, true, to);
+    const int64_t strip = ceilDivide(ofB.depth, kPair) * kTile;
+    for (int64_t k = 0; k < ofB.depth; k += kPair)
+      for (int64_t j = begin; j < end; j += kPair)
+        pairTiles(ofB, j, k, to + (j - begin) / kSide * strip + k * kSide, strip);
+  }
+
   /// Rows by columns, both packed unless they are already.
-  MT_TILES void multiplyPart() {
-    const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
+  MT_TILES void multiplyPart(int64_t rows) {
+    const int64_t columns = std::min(wide, gemm.n - column);
     const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
                 ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
     const bool inPairs = packsLeftInPairs(gemm.transposeA, units);
-    const int64_t whole = isDirect ? rows / kPair * kPair : 0; // rows
-    if (whole < rows && !a.shared)
-      pack(ofA, whole, padded(rows), inPairs, left + whole * tiles * kPair);
-    const Bf16 *ofRows = a.shared ? a.shared->at(a.across + row, a.depth + begin, depth) : left,
+    const int64_t lying = isDirect ? rows / kPair * kPair : 0; // rows
+    Bf16 *packedA = left + (kept > 0 ? (row - top) * tiles * kPair : 0);
+    if (lying < rows && !a.shared && (kept == 0 || column == 0))
+      pack(ofA, lying, padded(rows), inPairs, packedA + lying * tiles * kPair);
+    const Bf16 *ofRows = a.shared ? a.shared->at(a.across + row, a.depth + begin, depth) : packedA,
                *ofColumns = b.shared ? b.shared->at(b.across + column, b.depth + begin, depth) : right;
     for (int64_t j = 0; j < columns; j += kPair) {
       const Bf16 *packed = ofColumns + j * tiles * kPair;
-      if (row == 0 && !b.shared)
-        pack(ofB, j, j + kPair, true, right + j * tiles * kPair);
+      if (row == top && !b.shared && j % kTogether == 0)
+        packColumns(ofB, j, std::min(j + kTogether, padded(columns)), right + j * tiles * kPair);
       for (int64_t i = 0; i < rows; i += kPair) {
         const Bf16 *tile = ofRows + i * tiles * kPair;
-        const Rows of = i < whole ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair}
+        const Rows of = i < lying ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair}
                                   : Rows{tile, tile + kSide * tiles * kPair, kPair, kTile, inPairs};
         multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, packed, rows, i, j));
       }
@@ -146,7 +209,7 @@ private:
   /// where the first rows are to pack them, or they are packed already.
   MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, const Bf16 *packed, int64_t rows, int64_t i, int64_t j) const {
     Ahead ahead = {};
-    if ((row == 0 || b.shared) && j + kPair < ofB.across) {
+    if ((row == top || b.shared) && j + kPair < ofB.across) {
       const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
       ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
       if (b.shared) {
@@ -172,6 +235,7 @@ private:
     const bool isEdge = rows < kPair || columns < kPair, continues = begin > 0 || (inPlace && result.adds);
     const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias || result.addend);
     float *home = inPlace ? static_cast<float *>(result.c) + m * gemm.ldc + n : sums + m * wide + n - column;
+    float *square = squares[current];
     int64_t line = inPlace ? gemm.ldc : wide;
     if (inPlace && isEdge) { // tiles would reach beyond C
       std::fill_n(square, continues ? kPair * kPair : 0, 0.0F);
@@ -182,16 +246,23 @@ private:
     float *to = isFinished ? square : home;
     const float *from = continues ? home : nullptr;
     const int64_t toLine = isFinished ? kPair : line;
-    if (const Bf16 *behind = packed + kSide * tiles * kPair; onTiles)
-      multiplyTiles(of, packed, behind, tiles, from, line, to, toLine, ahead);
+    const Bf16 *behind = packed + kSide * tiles * kPair;
+    const auto meanwhile = [&](int64_t tile) MT_VECTORS __attribute__((always_inline)) {
+      ahead(tile);
+      unfinished.finishSome(2, whole, gemm.ldc);
+    };
+    if (onTiles)
+      multiplyTiles(of, packed, behind, tiles, from, line, to, toLine, meanwhile);
     else
       multiplyVectors(of, packed, behind, tiles, from, line, to, toLine, ahead);
     if (isFinished) {
-      Bf16Result whole = result;
-      whole.adds = result.adds && !inPlace;
-      finish(square, rows, columns, whole, n, m * gemm.ldc + n, gemm.ldc);
+      unfinished.finishSome(kPair, whole, gemm.ldc); // what few tiles have left
+      unfinished = {square, rows, columns, n, m * gemm.ldc + n};
+      current = 1 - current;
+      if (!onTiles)
+        unfinished.finishSome(kPair, whole, gemm.ldc);
     } else if (to == square) {
-      finish(square, rows, columns, {.c = result.c}, n, m * gemm.ldc + n, gemm.ldc);
+      finish(square, 0, rows, columns, {.c = result.c}, n, m * gemm.ldc + n, gemm.ldc);
     }
   }
 };
@@ -225,7 +296,9 @@ bool liesForUnits(const Gemm &gemm, Units units) {
 
 uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
   const Parts parts = Parts::of(bf16Units());
-  const int64_t deep = std::min(padded(k), parts.deepest), left = std::min(padded(m), parts.tall) * deep,
+  const bool isKept = Multiplication::keepsLeft(parts, k, cKeepsSums);
+  const int64_t deep = std::min(padded(k), parts.deepest),
+                left = std::min(padded(m) * deep, std::max(isKept ? parts.ofA : 0, parts.tall * deep)),
                 right = std::min(padded(n) * deep, parts.ofB + kPair * deep);
   const int64_t widest = parts.ofB / (parts.deepest / 2) + kPair, // several parts are at least half as deep as may be
       sums = !cKeepsSums && k > parts.deepest ? padded(m) * std::min(padded(n), widest) : 0;
