@@ -36,17 +36,18 @@ struct Pieces {
 constexpr bool packsLeftInPairs(bool depthByDepth, Units units) { return depthByDepth && units == Units::vectors; }
 
 /// What a side of a product is packed from: `across` rows of A, or columns of B, by `depth` of the summed dimension.
-struct Panel {
-  const Bf16 *data;
+template <typename T> struct PanelOf {
+  const T *data;
   int64_t line;      ///< from a stored row to the next
   bool depthByDepth; ///< whether rows are stored of equal depth
   int64_t across, depth;
   Pieces pieces = {}; ///< of stored rows
 
-  const Bf16 *at(int64_t row, int64_t depthOf) const {
+  const T *at(int64_t row, int64_t depthOf) const {
     return data + (depthByDepth ? depthOf : row) * line + pieces.at(depthByDepth ? row : depthOf);
   }
 };
+using Panel = PanelOf<Bf16>;
 
 /// A side in strips of 16 rows of A, or columns of B: of each, 32 of the depth after another.
 struct Packed {

@@ -14,6 +14,8 @@ struct Parts {
   int64_t deepest, tall, ofB;
   int64_t ofA; ///< elements that are packed for all columns, where rows are fewer than those
   static constexpr Parts of(Units units) {
+    if (units == Units::splitTiles)
+      return {384, kPair, 128 * 1024, 256 * 1024};
     return units == Units::tiles ? Parts{1536, kPair, 384 * 1024, 768 * 1024} : Parts{1024, 128, 1024 * 768, 0};
   }
   int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
@@ -25,8 +27,8 @@ struct Parts {
 
 /// What is fetched while tiles are multiplied, some lines of the cache with each: no processor sees ahead so far. A share
 /// of the next 32 columns of B, and rows of C.
-struct Ahead {
-  const Bf16 *b; ///< null: none
+template <typename T> struct Ahead {
+  const T *b;               ///< null: none
   int64_t lineOfB, stepOfB; ///< from a line to the next, and between those of a tile and the next
   int64_t linesOfB;         ///< of a tile
   std::byte *c;
@@ -81,33 +83,40 @@ MT_VECTORS_INLINE void finish(const float *sums, int64_t begin, int64_t end, int
 /// each of its tiles, as vectors are idle then.
 struct Unfinished {
   const float *sums = nullptr;
+  const Bf16Result *result = nullptr;
   int64_t rows = 0, columns = 0, column = 0, at = 0;
   int64_t done = 0; ///< rows
 
-  MT_VECTORS_INLINE void finishSome(int64_t most, const Bf16Result &result, int64_t line) {
+  MT_VECTORS_INLINE void finishSome(int64_t most, int64_t line) {
     if (done >= rows)
       return;
     const int64_t end = std::min(rows, done + most);
-    finish(sums, done, end, columns, result, column, at, line);
+    finish(sums, done, end, columns, *result, column, at, line);
     done = end;
   }
 };
 
 /// One call: some columns of C at a time, of these some of the summed dimension, of these some rows. Where rows are to
-/// be packed, what fits in a cache of them is, for all columns.
-class Multiplication {
+/// be packed, what fits in a cache of them is, for all columns. Of floats each step's sums are finished, and added to
+/// C.
+template <typename T> class Multiplication {
+  static constexpr bool kSplit = std::is_same_v<T, float>;
+  static constexpr int64_t kEach = kSplit ? kParts : 1; ///< what is packed of an element
+
 public:
-  MT_TILES Multiplication(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+  MT_TILES Multiplication(const Gemm &gemm, const UnitSide<T> &a, const UnitSide<T> &b, const Bf16Result &result,
                           int64_t deepest, std::byte *scratch)
-      : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
+      : gemm(gemm), a(a), b(b), result(result), onTiles(units != Units::vectors),
+        inPlace(!kSplit && result.keepsSums()),
         isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
                  (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
         deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)),
         kept(keepsLeft(parts, gemm.k, inPlace) && !isDirect && !a.shared ? parts.kept(gemm.m, deep) : 0),
         whole(result) {
-    right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
-    sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), std::max(kept, parts.tall)) * deep);
+    right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep * kEach;
+    sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), std::max(kept, parts.tall)) * deep * kEach);
     whole.adds = result.adds && !inPlace;
+    further = {.c = result.c, .adds = true, .alpha = result.alpha};
   }
 
   MT_TILES void operator()() {
@@ -117,26 +126,33 @@ public:
         eachStep([&] { eachColumns([&] { multiplyRows(std::min(gemm.m, top + kept)); }); });
     else
       eachColumns([&] { eachStep([&] { multiplyRows(gemm.m); }); });
-    unfinished.finishSome(kPair, whole, gemm.ldc);
+    unfinished.finishSome(kPair, gemm.ldc);
   }
 
-  /// Whether rows of A are kept for all columns: sums then need no place but C.
-  static bool keepsLeft(const Parts &parts, int64_t k, bool inPlace) {
-    return parts.ofA > 0 && (inPlace || k <= parts.deepest);
+  /// What a call takes.
+  static uint64_t scratch(const Parts &parts, int64_t m, int64_t n, int64_t k, bool inPlace) {
+    const int64_t deep = std::min(padded(k), parts.deepest),
+                  left = std::min(padded(m) * deep,
+                                  std::max(keepsLeft(parts, k, inPlace) ? parts.ofA : 0, parts.tall * deep)),
+                  right = std::min(padded(n) * deep, parts.ofB + kPair * deep);
+    const int64_t widest = parts.ofB / (parts.deepest / 2) + kPair, // several parts are at least half as deep as may be
+        sums = !kSplit && !inPlace && k > parts.deepest ? padded(m) * std::min(padded(n), widest) : 0;
+    return static_cast<uint64_t>(kEach * (left + right)) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
   }
 
 private:
   const Gemm &gemm;
-  const Bf16Side &a, &b;
+  const UnitSide<T> &a, &b;
   const Bf16Result &result;
-  const Units units = bf16Units();
+  const Units units = kSplit ? Units::splitTiles : bf16Units();
   const Parts parts = Parts::of(units);
   const bool onTiles;
   const bool inPlace;       ///< sums are kept in C
   const bool isDirect;      ///< A is read where it lies
   const int64_t deep, wide; ///< of a part
   const int64_t kept;       ///< rows that are packed for all columns; 0: for a part
-  Bf16Result whole;         ///< of sums that are whole
+  Bf16Result whole;         ///< of sums that are whole, or, of floats, of the first step
+  Bf16Result further;       ///< of floats' further steps
   Bf16 *right, *left;       ///< packed, of B and of A
   float *sums;              ///< [m, wide], where they are not in C and there are several parts
   int64_t column = 0, begin = 0, row = 0; ///< where the part begins
@@ -159,9 +175,14 @@ private:
 
   static constexpr int64_t kTogether = 128; ///< columns of B that are packed together
 
-  Panel panelOf(const Bf16Side &side, int64_t line, bool depthByDepth, int64_t from, int64_t across) const {
+  /// Whether rows of A are kept for all columns: sums then need no place but C.
+  static bool keepsLeft(const Parts &parts, int64_t k, bool inPlace) {
+    return kSplit || (parts.ofA > 0 && (inPlace || k <= parts.deepest));
+  }
+
+  PanelOf<T> panelOf(const UnitSide<T> &side, int64_t line, bool depthByDepth, int64_t from, int64_t across) const {
     const int64_t rowsBefore = depthByDepth ? begin : from, before = depthByDepth ? from : begin;
-    const Bf16 *data = side.shared ? nullptr : side.data + rowsBefore * line;
+    const T *data = side.shared ? nullptr : side.data + rowsBefore * line;
     return {data, line, depthByDepth, across, depth, side.pieces.from(before)};
   }
 
@@ -171,35 +192,43 @@ private:
   }
 
   /// Columns [begin, end) of B: where rows are stored of equal depth, all of a row before those of the next.
-  MT_VECTORS_INLINE static void packColumns(const Panel &ofB, int64_t begin, int64_t end, Bf16 *to) {
+  MT_VECTORS_INLINE static void packColumns(const PanelOf<T> &ofB, int64_t begin, int64_t end, Bf16 *to) {
     if (!ofB.depthByDepth)
       return pack(ofB, begin, end, true, to);
-    const int64_t strip = ceilDivide(ofB.depth, kPair) * kTile;
+    const int64_t strip = ceilDivide(ofB.depth, kPair) * kTile * kEach;
     for (int64_t k = 0; k < ofB.depth; k += kPair)
-      for (int64_t j = begin; j < end; j += kPair)
-        pairTiles(ofB, j, k, to + (j - begin) / kSide * strip + k * kSide, strip);
+      for (int64_t j = begin; j < end; j += kPair) {
+        Bf16 *at = to + (j - begin) / kSide * strip + k * kSide * kEach;
+        if constexpr (kSplit)
+          packTile(ofB, j, k, true, at), packTile(ofB, j + kSide, k, true, at + strip);
+        else
+          pairTiles(ofB, j, k, at, strip);
+      }
   }
 
   /// Rows by columns, both packed unless they are already.
   MT_TILES void multiplyPart(int64_t rows) {
     const int64_t columns = std::min(wide, gemm.n - column);
-    const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
-                ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
+    const PanelOf<T> ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
+                     ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
     const bool inPairs = packsLeftInPairs(gemm.transposeA, units);
     const int64_t lying = isDirect ? rows / kPair * kPair : 0; // rows
-    Bf16 *packedA = left + (kept > 0 ? (row - top) * tiles * kPair : 0);
+    const int64_t line = tiles * kPair * kEach;                // of what is packed
+    Bf16 *packedA = left + (kept > 0 ? (row - top) * line : 0);
     if (lying < rows && !a.shared && (kept == 0 || column == 0))
-      pack(ofA, lying, padded(rows), inPairs, packedA + lying * tiles * kPair);
+      pack(ofA, lying, padded(rows), inPairs, packedA + lying * line);
     const Bf16 *ofRows = a.shared ? a.shared->at(a.across + row, a.depth + begin, depth) : packedA,
                *ofColumns = b.shared ? b.shared->at(b.across + column, b.depth + begin, depth) : right;
     for (int64_t j = 0; j < columns; j += kPair) {
-      const Bf16 *packed = ofColumns + j * tiles * kPair;
+      const Bf16 *packed = ofColumns + j * line;
       if (row == top && !b.shared && j % kTogether == 0)
-        packColumns(ofB, j, std::min(j + kTogether, padded(columns)), right + j * tiles * kPair);
+        packColumns(ofB, j, std::min(j + kTogether, padded(columns)), right + j * line);
       for (int64_t i = 0; i < rows; i += kPair) {
-        const Bf16 *tile = ofRows + i * tiles * kPair;
-        const Rows of = i < lying ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair}
-                                  : Rows{tile, tile + kSide * tiles * kPair, kPair, kTile, inPairs};
+        const Bf16 *tile = ofRows + i * line;
+        Rows of{tile, tile + kSide * line, kPair, kTile * kEach, inPairs};
+        if constexpr (!kSplit)
+          if (i < lying)
+            of = {ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair};
         multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, packed, rows, i, j));
       }
     }
@@ -207,19 +236,21 @@ private:
 
   /// While the square at (i, j) of a part is multiplied: those of the same columns share the columns of B behind j,
   /// where the first rows are to pack them, or they are packed already.
-  MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, const Bf16 *packed, int64_t rows, int64_t i, int64_t j) const {
-    Ahead ahead = {};
+  MT_TILES_INLINE Ahead<T> aheadOf(const PanelOf<T> &ofB, const Bf16 *packed, int64_t rows, int64_t i,
+                                   int64_t j) const {
+    Ahead<T> ahead = {};
     if ((row == top || b.shared) && j + kPair < ofB.across) {
       const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
       ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
       if (b.shared) {
-        ahead.b = packed + (tiles * kPair + line) * kPair, ahead.lineOfB = kPair, ahead.stepOfB = 2 * kTile;
+        if constexpr (!kSplit)
+          ahead.b = packed + (tiles * kPair + line) * kPair, ahead.lineOfB = kPair, ahead.stepOfB = 2 * kTile;
       } else {
         ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
         ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
       }
     }
-    if (inPlace || begin + depth >= gemm.k) {
+    if (kSplit || inPlace || begin + depth >= gemm.k) {
       const auto size = static_cast<int64_t>(byteSize(result.type));
       const int64_t place = ((row + i) * gemm.ldc + column + j) * size;
       ahead.c = static_cast<std::byte *>(result.c) + place;
@@ -230,10 +261,10 @@ private:
   }
 
   /// 32 x 32 of C, or as many as there are.
-  MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n, const Ahead &ahead) {
+  MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n, const Ahead<T> &ahead) {
     const int64_t rows = std::min(kPair, gemm.m - m), columns = std::min(kPair, gemm.n - n);
-    const bool isEdge = rows < kPair || columns < kPair, continues = begin > 0 || (inPlace && result.adds);
-    const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias || result.addend);
+    const bool isEdge = rows < kPair || columns < kPair, continues = !kSplit && (begin > 0 || (inPlace && result.adds));
+    const bool isFinished = kSplit || (begin + depth >= gemm.k && (!inPlace || result.bias || result.addend));
     float *home = inPlace ? static_cast<float *>(result.c) + m * gemm.ldc + n : sums + m * wide + n - column;
     float *square = squares[current];
     int64_t line = inPlace ? gemm.ldc : wide;
@@ -246,21 +277,24 @@ private:
     float *to = isFinished ? square : home;
     const float *from = continues ? home : nullptr;
     const int64_t toLine = isFinished ? kPair : line;
-    const Bf16 *behind = packed + kSide * tiles * kPair;
+    const Bf16 *behind = packed + kSide * tiles * kPair * kEach;
+    const int64_t share = kSplit ? 2 * ceilDivide(kSide, tiles) : 2; // rows
     const auto meanwhile = [&](int64_t tile) MT_VECTORS __attribute__((always_inline)) {
       ahead(tile);
-      unfinished.finishSome(2, whole, gemm.ldc);
+      unfinished.finishSome(share, gemm.ldc);
     };
-    if (onTiles)
+    if constexpr (kSplit)
+      multiplySplitTiles(of, packed, behind, tiles, to, meanwhile);
+    else if (onTiles)
       multiplyTiles(of, packed, behind, tiles, from, line, to, toLine, meanwhile);
     else
       multiplyVectors(of, packed, behind, tiles, from, line, to, toLine, ahead);
     if (isFinished) {
-      unfinished.finishSome(kPair, whole, gemm.ldc); // what few tiles have left
-      unfinished = {square, rows, columns, n, m * gemm.ldc + n};
+      unfinished.finishSome(kPair, gemm.ldc); // what few tiles have left
+      unfinished = {square, kSplit && begin > 0 ? &further : &whole, rows, columns, n, m * gemm.ldc + n};
       current = 1 - current;
       if (!onTiles)
-        unfinished.finishSome(kPair, whole, gemm.ldc);
+        unfinished.finishSome(kPair, gemm.ldc);
     } else if (to == square) {
       finish(square, 0, rows, columns, {.c = result.c}, n, m * gemm.ldc + n, gemm.ldc);
     }
@@ -290,24 +324,26 @@ void SharedSide::pack(int64_t chunk, const Bf16 *data, int64_t line, bool depthB
 
 bool liesForUnits(const Gemm &gemm, Units units) {
   constexpr int64_t kSets = 8192;
+  if (units == Units::splitTiles)
+    return false;
   const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
   return !gemm.transposeA && gemm.k % kPair == 0 && (units != Units::tiles || (bytes % kLine == 0 && bytes % kSets != 0));
 }
 
-uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
-  const Parts parts = Parts::of(bf16Units());
-  const bool isKept = Multiplication::keepsLeft(parts, k, cKeepsSums);
-  const int64_t deep = std::min(padded(k), parts.deepest),
-                left = std::min(padded(m) * deep, std::max(isKept ? parts.ofA : 0, parts.tall * deep)),
-                right = std::min(padded(n) * deep, parts.ofB + kPair * deep);
-  const int64_t widest = parts.ofB / (parts.deepest / 2) + kPair, // several parts are at least half as deep as may be
-      sums = !cKeepsSums && k > parts.deepest ? padded(m) * std::min(padded(n), widest) : 0;
-  return static_cast<uint64_t>(left + right) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
+uint64_t unitScratch(Units units, int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
+  const Parts parts = Parts::of(units);
+  return units == Units::splitTiles ? Multiplication<float>::scratch(parts, m, n, k, cKeepsSums)
+                                    : Multiplication<Bf16>::scratch(parts, m, n, k, cKeepsSums);
 }
 
 void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch) {
-  Multiplication(gemm, a, b, result, depth, scratch)();
+  Multiplication<Bf16>(gemm, a, b, result, depth, scratch)();
+}
+
+void multiplyByUnits(const Gemm &gemm, const float *a, const float *b, const Bf16Result &result, int64_t depth,
+                     std::byte *scratch) {
+  Multiplication<float>(gemm, a, b, result, depth, scratch)();
 }
 
 } // namespace mt::kernels::cpu
@@ -321,8 +357,9 @@ SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
 int64_t SharedSide::chunks() const { return 0; }
 void SharedSide::pack(int64_t, const Bf16 *, int64_t, bool) const {}
 bool liesForUnits(const Gemm &, Units) { return false; }
-uint64_t bf16Scratch(int64_t, int64_t, int64_t, bool) { return 0; }
+uint64_t unitScratch(Units, int64_t, int64_t, int64_t, bool) { return 0; }
 void multiplyByUnits(const Gemm &, const Bf16Side &, const Bf16Side &, const Bf16Result &, int64_t, std::byte *) {}
+void multiplyByUnits(const Gemm &, const float *, const float *, const Bf16Result &, int64_t, std::byte *) {}
 
 } // namespace mt::kernels::cpu
 #endif

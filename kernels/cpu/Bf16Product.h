@@ -1,6 +1,6 @@
-// Products of bf16 matrices on the processor's units for them, on the calling thread alone: rows and columns are laid
-// out as the units take them, whatever way they are stored: on the way, a cache's worth at a time, or before, for
-// several threads. Private to kernels/cpu.
+// Products of bf16 matrices on the processor's units for them, and on tiles of f32 ones, each number as the sum of
+// three of bf16, on the calling thread alone: rows and columns are laid out as the units take them, whatever way they
+// are stored: on the way, a cache's worth at a time, or before, for several threads. Private to kernels/cpu.
 #ifndef MT_KERNELS_CPU_BF16PRODUCT_H
 #define MT_KERNELS_CPU_BF16PRODUCT_H
 
@@ -58,23 +58,30 @@ private:
 };
 
 /// A side of a product, and how its stored rows lie; or where it begins in one that is shared.
-struct Bf16Side {
-  const Bf16 *data = nullptr;
+template <typename T> struct UnitSide {
+  const T *data = nullptr;
   Pieces pieces = {};
   const SharedSide *shared = nullptr;
   int64_t across = 0, depth = 0; ///< multiples of 32
 
-  Bf16Side(const Bf16 *data, Pieces pieces = {}) : data(data), pieces(pieces) {}
-  Bf16Side(const SharedSide &shared, int64_t across, int64_t depth) : shared(&shared), across(across), depth(depth) {}
+  UnitSide(const T *data, Pieces pieces = {}) : data(data), pieces(pieces) {}
+  UnitSide(const SharedSide &shared, int64_t across, int64_t depth) : shared(&shared), across(across), depth(depth) {}
 };
+using Bf16Side = UnitSide<Bf16>;
 
 /// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as
 /// zero, as the units have it. Only where hasBf16Units(). `depth`: of the deepest part that is summed apart, which
-/// decides how deep the steps are of all. `scratch`: bf16Scratch() bytes of that depth, aligned to 64.
+/// decides how deep the steps are of all. `scratch`: unitScratch() bytes of that depth, aligned to 64.
 void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch);
-/// Does for every product of no more rows, columns and depth.
-uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums);
+/// The same of f32, where tiles are: a number is the sum of three of bf16, and of the nine products of those of two
+/// numbers six are summed; those left out are below 2^-25 of the whole (G. Henry, P. T. P. Tang, A. Heinecke:
+/// Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, arXiv 1904.06376). Sums
+/// of some hundred of the depth are added, which errs less than one sum of all. What is not finite makes NaN. C is f32.
+void multiplyByUnits(const Gemm &gemm, const float *a, const float *b, const Bf16Result &result, int64_t depth,
+                     std::byte *scratch);
+/// Does for every product of no more rows, columns and depth on such units.
+uint64_t unitScratch(Units units, int64_t m, int64_t n, int64_t k, bool cKeepsSums);
 
 } // namespace mt::kernels::cpu
 #endif

@@ -149,6 +149,67 @@ MT_VECTORS_INLINE void pack(const Panel &panel, int64_t begin, int64_t end, bool
     }
 }
 
+/// A number as the sum of three of bf16, of which it has 24 bits in all: tiles of each lie one after another.
+constexpr int64_t kParts = 3;
+
+MT_VECTORS_INLINE __m512 widen(__m256i words) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
+}
+/// Within what bf16 has without infinity; of NaN the least.
+MT_VECTORS_INLINE __m512 clamp(__m512 x) {
+  const __m512 most = _mm512_castsi512_ps(_mm512_set1_epi32(0x7f7f0000));
+  return _mm512_min_ps(_mm512_max_ps(x, _mm512_sub_ps(_mm512_setzero_ps(), most)), most);
+}
+MT_VECTORS_INLINE __m512 loadFirst(const float *from, int64_t count) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(first(count)), from);
+}
+
+/// 32 numbers, or 16 pairs of one of either, as words of each part, `kTile` apart. A number that bf16 would round to
+/// infinity begins with the largest that it has.
+MT_VECTORS_INLINE void splitWords(__m512 low, __m512 high, bool pairs, Bf16 *out) {
+  alignas(64) static constexpr uint16_t kPairs[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i order = _mm512_load_si512(kPairs);
+  for (int64_t part = 0; part < kParts; ++part, out += kTile) {
+    const auto words =
+        (__m512i)(part == 0 ? _mm512_cvtne2ps_pbh(clamp(high), clamp(low)) : _mm512_cvtne2ps_pbh(high, low));
+    _mm512_store_si512(out, pairs ? _mm512_permutexvar_epi16(order, words) : words);
+    low = _mm512_sub_ps(low, widen(_mm512_castsi512_si256(words)));
+    high = _mm512_sub_ps(high, widen(_mm512_extracti64x4_epi64(words, 1)));
+  }
+}
+
+/// One tile of 16 across by 32 deep of each part: as packTile() has it.
+MT_VECTORS_INLINE void packTile(const PanelOf<float> &panel, int64_t row, int64_t begin, bool inPairs, Bf16 *out) {
+  const float *from = panel.at(row, begin);
+  const int64_t rows = std::clamp<int64_t>(panel.across - row, 0, kSide), depth = std::min(kPair, panel.depth - begin);
+  for (int64_t i = 0; i < kSide; ++i) {
+    const float *line = from + (panel.depthByDepth ? 2 * i : i) * panel.line;
+    if (panel.depthByDepth)
+      splitWords(loadFirst(line, 2 * i < depth ? rows : 0), loadFirst(line + panel.line, 2 * i + 1 < depth ? rows : 0),
+                 true, out + i * kPair);
+    else
+      splitWords(loadFirst(line, i < rows ? depth : 0), loadFirst(line + kSide, i < rows ? depth - kSide : 0), false,
+                 out + i * kPair);
+  }
+  for (int64_t part = 0; panel.depthByDepth != inPairs && part < kParts; ++part) {
+    __m512i r[kSide];
+    for (int64_t i = 0; i < kSide; ++i)
+      r[i] = _mm512_load_si512(out + part * kTile + i * kPair);
+    transpose(r);
+    for (int64_t i = 0; i < kSide; ++i)
+      _mm512_store_si512(out + part * kTile + i * kPair, r[i]);
+  }
+}
+
+/// As pack() has it, the tiles of all parts after another.
+MT_VECTORS_INLINE void pack(const PanelOf<float> &panel, int64_t begin, int64_t end, bool inPairs, Bf16 *out) {
+  const int64_t strip = ceilDivide(panel.depth, kPair) * kTile * kParts;
+  for (int64_t row = begin; row < end; row += kSide, out += strip)
+    for (int64_t k = 0; k < panel.depth; k += kPair)
+      packTile(panel, row, k, inPairs, out + k * kSide * kParts);
+}
+
 /// 32 rows of A: in tiles or rows, where a word of two elements follows the other, or in pairs, a word for each row.
 struct Rows {
   const Bf16 *upper, *lower; ///< 16 rows each
@@ -188,6 +249,46 @@ MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *
   _tile_stored(1, to + kSide, out);
   _tile_stored(2, to + kSide * toLine, out);
   _tile_stored(3, to + kSide * toLine + kSide, out);
+}
+
+/// The same of numbers in parts: of nine products of parts the six that a float's last bit sees.
+template <typename Ahead>
+MT_TILES_INLINE void multiplySplitTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, float *to,
+                                        const Ahead &ahead) {
+  const int64_t line = a.line * 2;
+  const Bf16 *upper = a.upper, *lower = a.lower;
+  const auto rows = [&](int64_t part) MT_TILES __attribute__((always_inline)) {
+    _tile_loadd(4, upper + part * kTile, line);
+    _tile_loadd(5, lower + part * kTile, line);
+  };
+  const auto columns = [&](int64_t part) MT_TILES __attribute__((always_inline)) {
+    _tile_loadd(6, left + part * kTile, 64);
+    _tile_loadd(7, right + part * kTile, 64);
+  };
+  const auto multiply = [&]() MT_TILES __attribute__((always_inline)) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  };
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t i = 0; i < tiles;
+       ++i, upper += a.step, lower += a.step, left += kParts * kTile, right += kParts * kTile) {
+    ahead(i);
+    rows(2), columns(0), multiply();
+    rows(1), multiply();
+    columns(1), multiply();
+    rows(0), multiply();
+    columns(2), multiply();
+    columns(0), multiply();
+  }
+  _tile_stored(0, to, kPair * 4);
+  _tile_stored(1, to + kSide, kPair * 4);
+  _tile_stored(2, to + kSide * kPair, kPair * 4);
+  _tile_stored(3, to + kSide * kPair + kSide, kPair * 4);
 }
 
 /// The same of eight rows, on vectors: sums of 256 of the depth stay in 16 of them, and are added to what is there, which

@@ -74,7 +74,9 @@ template <typename T> struct FactorProduct {
   int64_t m, n, k;
 
   int64_t packing() const { // floats
-    return std::is_same_v<T, Bf16> ? factorFloats<std::byte>(static_cast<int64_t>(bf16Scratch(m, n, k, true))) : 0;
+    return std::is_same_v<T, Bf16>
+               ? factorFloats<std::byte>(static_cast<int64_t>(unitScratch(bf16Units(), m, n, k, true)))
+               : 0;
   }
   /// With so many floats behind it.
   Scratch scratch(int64_t floats) const {

@@ -93,6 +93,8 @@ struct UnitCosts {
   double shared;   ///< of either, laid out before; 0: not worth it
   double wake;     ///< what a thread multiplies until others have begun
   static UnitCosts of(Units units) {
+    if (units == Units::splitTiles)
+      return {70, 70, 70, 0, 0};
     return units == Units::tiles ? UnitCosts{200, 300, 20, 20, 5e6} : UnitCosts{15, 12, 2, 0, 0};
   }
 };

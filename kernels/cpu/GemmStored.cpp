@@ -34,6 +34,13 @@ void turn(Stored in, int64_t stride, int64_t rows, int64_t columns, float *out) 
 
 bool allF32(DType a, DType b, DType c) { return a == DType::f32 && b == DType::f32 && c == DType::f32; }
 
+/// What multiplies operands of such types.
+Units unitsOf(const Gemm &gemm, const StoredProduct::Types &types) {
+  if (types.a == DType::bf16 && types.b == DType::bf16)
+    return bf16Units();
+  return allF32(types.a, types.b, types.c) ? floatUnits(gemm.m, gemm.n, gemm.k) : Units::floats;
+}
+
 /// Floats that a block takes: panels of both operands, a row of bias, and sums that are not in place.
 int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
   return m * depth + depth * n + n + (inPlace ? 0 : m * n);
@@ -78,9 +85,8 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
     : StoredProduct(gemm, alpha, types, batches, {gemm.k, 1}) {}
 
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth)
-    : gemm(gemm), alpha(alpha), types(types), batches(batches) {
-  const Units units = bf16Units();
-  if (types.a != DType::bf16 || types.b != DType::bf16 || units == Units::floats) {
+    : gemm(gemm), alpha(alpha), types(types), batches(batches), units(unitsOf(gemm, types)) {
+  if (units == Units::floats) {
     cuts.emplace_back(gemm, batches, depth);
     return;
   }
@@ -89,17 +95,17 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
 }
 
 Scratch StoredProduct::scratch() const {
-  if (allF32(types.a, types.b, types.c))
-    return blockScratch(gemm, cuts.front());
   if (onUnits()) {
     Scratch most;
     const bool cKeepsSums = Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums();
     for (const GemmBlocks &cut : cuts)
-      most = most.either(
-          {.own = bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n), cut.depth.end(0), cKeepsSums),
-           .shared = cut.sharedBytes(gemm)});
+      most = most.either({.own = unitScratch(units, std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
+                                             cut.depth.end(0), cKeepsSums),
+                          .shared = cut.sharedBytes(gemm)});
     return most;
   }
+  if (allF32(types.a, types.b, types.c))
+    return blockScratch(gemm, cuts.front());
   const int64_t m = std::min(cuts.front().rows, gemm.m), n = std::min(cuts.front().columns, gemm.n),
                 depth = std::min(kWidened, gemm.k);
   return {.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
@@ -112,12 +118,12 @@ void StoredProduct::multiplyBlock(const GemmBlocks &cut, int64_t block, const Op
   Operands of = whole;
   if (at.part > 0)
     of.c = {whole.sums + (at.part - 1) * batches * gemm.m * gemm.n, DType::f32, false};
+  if (onUnits())
+    return multiplyOnUnits(cut, at, of, shared);
   if (allF32(types.a, types.b, types.c))
     return cpu::multiplyBlock(gemm, cut, block, alpha, static_cast<const float *>(of.a.data),
                               static_cast<const float *>(of.b.data), of.c.adds ? 1 : 0, static_cast<float *>(of.c.data),
                               static_cast<const float *>(of.bias.data), static_cast<const float *>(of.addend.data));
-  if (onUnits())
-    return multiplyOnUnits(cut, at, of, shared);
   of.a = of.a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
   of.b = of.b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
   multiplyWidened(at, of.a, of.b, of.c, of.bias, of.addend);
@@ -135,15 +141,17 @@ void StoredProduct::multiplyOnUnits(const GemmBlocks &cut, const Block &at, cons
                           .bias = of.bias.data ? of.bias.at(at.column).data : nullptr,
                           .biasType = of.bias.type,
                           .addend = of.addend.data ? of.addend.at(place).data : nullptr};
-  const auto side = [&](const std::optional<SharedSide> &laidOut, const Stored &stored, int64_t line, bool byDepth,
-                        int64_t across) {
-    const Stored begin = stored.at(byDepth ? at.begin * line + across : across * line + at.begin);
-    return laidOut ? Bf16Side(*laidOut, across, at.begin) : Bf16Side(static_cast<const Bf16 *>(begin.data));
-  };
   const int64_t depth = cut.depth.end(0); // the first part is as deep as any
-  multiplyByUnits(part, side(shared.a, of.a, gemm.lda, gemm.transposeA, at.row),
-                  side(shared.b, of.b, gemm.ldb, !gemm.transposeB, at.column), result, depth,
-                  ThreadPool::scratch(bf16Scratch(part.m, part.n, depth, result.keepsSums())));
+  std::byte *scratch = ThreadPool::scratch(unitScratch(units, part.m, part.n, depth, result.keepsSums()));
+  const Stored a = of.a.at(gemm.transposeA ? at.begin * gemm.lda + at.row : at.row * gemm.lda + at.begin),
+               b = of.b.at(gemm.transposeB ? at.column * gemm.ldb + at.begin : at.begin * gemm.ldb + at.column);
+  if (units == Units::splitTiles)
+    return multiplyByUnits(part, static_cast<const float *>(a.data), static_cast<const float *>(b.data), result, depth,
+                           scratch);
+  const auto side = [&](const std::optional<SharedSide> &laidOut, const Stored &stored, int64_t across) {
+    return laidOut ? Bf16Side(*laidOut, across, at.begin) : Bf16Side(static_cast<const Bf16 *>(stored.data));
+  };
+  multiplyByUnits(part, side(shared.a, a, at.row), side(shared.b, b, at.column), result, depth, scratch);
 }
 
 void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,

@@ -18,28 +18,41 @@ struct Set {
   std::string_view name;
   int64_t highway;
   dnnl_cpu_isa_t library;
+  bool floatsOnTiles = false;
 };
-constexpr std::array<Set, 5> kSets = {{{"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
+constexpr std::array<Set, 6> kSets = {{{"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
                                        {"avx2", HWY_AVX2, dnnl_cpu_isa_avx2},
                                        {"avx512", HWY_AVX3, dnnl_cpu_isa_avx512_core},
                                        {"avx512-bf16", HWY_AVX3, dnnl_cpu_isa_avx512_core_bf16},
-                                       {"amx", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx}}};
+                                       {"amx", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx},
+                                       {"amx-f32", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx, true}}};
 constexpr auto kNames = [] {
   std::array<std::string_view, kSets.size()> names;
   std::ranges::transform(kSets, names.begin(), &Set::name);
   return names;
 }();
 
+constexpr int64_t kMany = 1024; ///< more than what tiles multiply needs
+std::string_view unitsText() {
+  switch (bf16Units()) {
+  case Units::tiles:
+    return floatUnits(kMany, kMany, kMany) == Units::splitTiles ? ", tiles, of floats too" : ", tiles";
+  case Units::vectors:
+    return ", vectors";
+  default:
+    return "";
+  }
+}
+
 } // namespace
 
 std::string instructionSet() {
   int64_t supported = hwy::SupportedTargets();
   const dnnl_version_t *library = dnnl_version();
-  const Units units = bf16Units();
   return fmt::format("{}, oneDNN {}.{}.{} {:x}{}",
                      hwy::TargetName(supported & -supported), // the best is the lowest bit
                      library->major, library->minor, library->patch,
-                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()), units == Units::tiles ? ", tiles" : units == Units::vectors ? ", vectors" : "");
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()), unitsText());
 }
 
 std::span<const std::string_view> instructionSetNames() { return kNames; }
@@ -55,6 +68,7 @@ Status useInstructionSet(std::string_view name) {
   if (!has || (hwy::SupportedTargets() & set->highway) == 0)
     return fail("{}: this machine's processor does not have it", name);
   hwy::DisableTargets(set->highway - 1);
+  multiplyFloatsOnTiles(set->floatsOnTiles);
   return {};
 }
 

@@ -10,11 +10,12 @@
 namespace mt::kernels::cpu {
 
 /// As Highway names its best target here, oneDNN's version and the number of its own: "AVX3_ZEN4, oneDNN 2.6.3 39",
-/// with ", tiles" or
-/// ", vectors" behind it where those multiply bf16. Equal texts: equal bits.
+/// with ", tiles" or ", vectors" behind it where those multiply bf16, and ", of floats too" where tiles do. Equal
+/// texts: equal bits.
 std::string instructionSet();
 
-/// Names of sets that kernels can be held to, from the least.
+/// Names of sets that kernels can be held to, from the least. The last, "amx-f32", is used only by name: what it
+/// multiplies f32 on must not be what others of a machine use up (measurements.md).
 std::span<const std::string_view> instructionSetNames();
 
 /// Holds all kernels of the process to a set, where the machine has a better one. Before the first is prepared. Errors:

@@ -178,7 +178,7 @@ private:
         .add_option("--isa", machine.isa,
                     "the best vector instructions that kernels use:\n" +
                         fmt::format("{}", fmt::join(device::instructionSetNames(), ", ")) +
-                        "\n(default: what the processor has); others give other last\nbits")
+                        "\n(default: what the processor has, amx-f32 if named); others\ngive other last bits")
         ->check(kInstructionSets)
         ->type_name("NAME");
     command

@@ -1,6 +1,6 @@
-// Products on the processor's units for bf16 against sums in 64 bits: shapes that divide by nothing, parts of the
-// summed dimension, operands stored either way, apart, in pieces and not at lines of the cache, laid out on the way and
-// before, and all that may become of the sums.
+// Products on the processor's units for bf16, and of f32 on tiles, against sums in 64 bits: shapes that divide by
+// nothing, parts of the summed dimension, operands stored either way, apart, in pieces and not at lines of the cache,
+// laid out on the way and before, and all that may become of the sums.
 #include "kernels/cpu/Bf16Product.h"
 #include "kernels/cpu/GemmStored.h"
 
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -119,7 +120,7 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   Bf16Result what = c.what;
   what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr,
   what.addend = c.what.addend ? addend.data() : nullptr;
-  const auto bytes = bf16Scratch(g.m, g.n, g.k, what.keepsSums());
+  const auto bytes = unitScratch(bf16Units(), g.m, g.n, g.k, what.keepsSums());
   const Buffer scratch = aligned(bytes);
   if (c.sharesA || c.sharesB)
     multiplyBlocks(c, a.data(), b.data(), what, scratch.get());
@@ -191,7 +192,118 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
   }
 }
 
+std::vector<float> floats(int64_t count, std::mt19937 &random) {
+  std::normal_distribution<float> values;
+  std::vector<float> made(static_cast<size_t>(count));
+  std::ranges::generate(made, [&] { return values(random); });
+  return made;
+}
+
+/// Of f32 on tiles sums are as good as those of f32: what they are off by is compared with the root of the products'
+/// squares.
+TEST(Bf16Product, MultipliesFloatsAsSumsOfThree) {
+  if (bf16Units() != Units::tiles)
+    GTEST_SKIP() << "this processor has no tiles";
+  std::mt19937 random(4);
+  auto upTo = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
+  for (int i = 0; i < 100; ++i) {
+    Gemm g{random() % 2 == 0, random() % 2 == 0, upTo(i % 5 == 0 ? 400 : 100), upTo(i % 5 == 1 ? 600 : 100),
+           upTo(i % 5 == 2 ? 3000 : 500)};
+    auto apart = [&] { return random() % 3 == 0 ? upTo(70) : 0; };
+    g.lda = (g.transposeA ? g.m : g.k) + apart(), g.ldb = (g.transposeB ? g.k : g.n) + apart(), g.ldc = g.n + apart();
+    const std::vector<float> a = floats((g.transposeA ? g.k : g.m) * g.lda, random),
+                             b = floats((g.transposeB ? g.n : g.k) * g.ldb, random), bias = floats(g.n, random),
+                             addend = floats(g.m * g.ldc, random), before = floats(g.m * g.ldc, random);
+    std::vector<float> c = before;
+    const Bf16Result what{.c = c.data(),
+                          .adds = random() % 2 == 0,
+                          .alpha = random() % 2 == 0 ? 1.0F : 0.125F,
+                          .bias = random() % 3 == 0 ? bias.data() : nullptr,
+                          .addend = random() % 3 == 0 ? addend.data() : nullptr};
+    const uint64_t bytes = unitScratch(Units::splitTiles, g.m, g.n, g.k, what.keepsSums());
+    const Buffer scratch = aligned(bytes);
+    multiplyByUnits(g, a.data(), b.data(), what, g.k, scratch.get());
+    for (size_t at = bytes; at < bytes + 64; ++at)
+      ASSERT_EQ(scratch.get()[at], std::byte(0xff)) << "behind the scratch";
+    for (int64_t row = 0; row < g.m; ++row)
+      for (int64_t column = 0; column < g.ldc; ++column) {
+        const auto place = static_cast<size_t>(row * g.ldc + column);
+        if (column >= g.n) {
+          ASSERT_EQ(c[place], before[place]) << "beside C";
+          continue;
+        }
+        double sum = 0, squares = 0;
+        for (int64_t k = 0; k < g.k; ++k) {
+          const double product =
+              static_cast<double>(a[static_cast<size_t>(g.transposeA ? k * g.lda + row : row * g.lda + k)]) *
+              static_cast<double>(b[static_cast<size_t>(g.transposeB ? column * g.ldb + k : k * g.ldb + column)]);
+          sum += product, squares += product * product;
+        }
+        sum = sum * static_cast<double>(what.alpha) +
+              (what.bias ? static_cast<double>(bias[static_cast<size_t>(column)]) : 0) +
+              (what.adds ? static_cast<double>(before[place]) : 0) +
+              (what.addend ? static_cast<double>(addend[place]) : 0);
+        ASSERT_NEAR(c[place], sum, 1.2e-6 * std::sqrt(squares) + 3e-7 * std::abs(sum) + 6e-7)
+            << g.m << " x " << g.n << " x " << g.k << " at " << row << ", " << column;
+      }
+  }
+}
+
+/// The ends of what f32 has: what bf16 would round to infinity stays finite, each of 24 bits counts, and NaN is one.
+TEST(Bf16Product, TakesAllThatFloatsHave) {
+  if (bf16Units() != Units::tiles)
+    GTEST_SKIP() << "this processor has no tiles";
+  constexpr int64_t kSize = 32;
+  constexpr float kMost = std::numeric_limits<float>::max(), kEach = 0x1.fffffep0F,
+                  kNan = std::numeric_limits<float>::quiet_NaN();
+  const Gemm g{false, false, kSize, kSize, kSize, kSize, kSize, kSize};
+  std::vector<float> a(kSize * kSize), one(kSize * kSize), c(kSize * kSize);
+  for (size_t i = 0; i < kSize; ++i)
+    one[i * kSize + i] = 1;
+  const std::vector<float> kinds = {kMost, -kMost, kEach, -kEach, 0x1.fe8p127F, 0x1.000002p-100F, 0.1F, -0.0F};
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = kinds[i % kinds.size()];
+  const Buffer scratch = aligned(unitScratch(Units::splitTiles, kSize, kSize, kSize, true));
+  multiplyByUnits(g, a.data(), one.data(), {.c = c.data()}, kSize, scratch.get());
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(c[i], a[i]) << "at " << i;
+  multiplyByUnits(g, one.data(), a.data(), {.c = c.data()}, kSize, scratch.get());
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(c[i], a[i]) << "at " << i;
+  a[5] = kNan;
+  multiplyByUnits(g, a.data(), one.data(), {.c = c.data()}, kSize, scratch.get());
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(std::isnan(c[i]), i < kSize) << "at " << i;
+}
+
 /// Pools of other sizes cut other blocks, and lay sides out for all of them: no bit depends on it.
+TEST(Bf16Product, OfFloatsIsTheSameOnEveryPool) {
+  std::mt19937 random(5);
+  for (const auto &[gemm, parts] : {std::pair(Gemm{false, true, 510, 777, 640, 640, 640, 777}, 1),
+                                    std::pair(Gemm{true, false, 333, 500, 2400, 340, 500, 500}, 3)}) {
+    const Chunks depth = parts > 1 ? Chunks(gemm.k, parts, 64) : Chunks(gemm.k, 1);
+    const std::vector<float> a = floats((gemm.transposeA ? gemm.k : gemm.m) * gemm.lda, random),
+                             b = floats((gemm.transposeB ? gemm.n : gemm.k) * gemm.ldb, random);
+    std::vector<float> sums(static_cast<size_t>(gemm.m * gemm.n * (depth.count - 1)));
+    multiplyFloatsOnTiles(true);
+    const StoredProduct product(gemm, 1, {DType::f32, DType::f32, DType::f32}, 1, depth);
+    multiplyFloatsOnTiles(false);
+    auto multiply = [&](ThreadPool &pool) {
+      std::vector<float> c(static_cast<size_t>(gemm.m * gemm.ldc), 1);
+      product.multiplyOver(pool, {.a = {a.data()}, .b = {b.data()}, .c = {c.data()}, .sums = sums.data()});
+      return c;
+    };
+    ThreadPool alone(1), four(4);
+    const std::vector<float> first = multiply(alone);
+    EXPECT_EQ(multiply(four), first);
+    for (const int threads : {2, 7, 32, 100}) {
+      std::vector<std::vector<double>> loops;
+      alone.record(&loops, threads);
+      EXPECT_EQ(multiply(alone), first) << threads << " threads";
+    }
+  }
+}
+
 TEST(Bf16Product, IsTheSameOnEveryPool) {
   if (!hasBf16Units())
     GTEST_SKIP() << "this processor has no units for bf16";
