@@ -21,7 +21,7 @@ struct Parts {
   int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
   int64_t width(int64_t n, int64_t deep) const { return Chunks(n, ceilDivide(n, ofB / deep), kPair).size; }
   int64_t kept(int64_t m, int64_t deep) const {
-    return Chunks(m, ceilDivide(m, std::max(tall, ofA / deep)), tall).size;
+    return Chunks(m, ceilDivide(m, std::max<int64_t>(1, ofA / deep / tall) * tall), tall).size;
   }
 };
 

@@ -95,7 +95,7 @@ struct UnitCosts {
   static UnitCosts of(Units units) {
     if (units == Units::splitTiles)
       return {70, 70, 70, 0, 0};
-    return units == Units::tiles ? UnitCosts{200, 300, 20, 20, 5e6} : UnitCosts{15, 12, 2, 0, 0};
+    return units == Units::tiles ? UnitCosts{100, 150, 20, 20, 5e6} : UnitCosts{15, 12, 2, 0, 0};
   }
 };
 

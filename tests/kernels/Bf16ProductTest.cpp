@@ -164,6 +164,8 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
     Case c{{random() % 2 == 0, random() % 2 == 0, pick(600), pick(700), pick(1000)}, {}, random() % 2 == 0};
     if (random() % 8 == 0)
       c.gemm.m = pick(96), c.gemm.n = pick(96), c.gemm.k = pick(4000);
+    else if (random() % 8 == 0)
+      c.gemm.m = pick(3000), c.gemm.n = pick(96), c.gemm.k = pick(2000);
     Gemm &g = c.gemm;
     g.lda = (g.transposeA ? g.m : g.k) + apart(), g.ldb = (g.transposeB ? g.k : g.n) + apart(), g.ldc = g.n + apart();
     for (auto [side, line, rows, mayBe] : {std::tuple(&c.a, &g.lda, g.transposeA ? g.k : g.m, !g.transposeA),
@@ -207,7 +209,7 @@ TEST(Bf16Product, MultipliesFloatsAsSumsOfThree) {
   std::mt19937 random(4);
   auto upTo = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
   for (int i = 0; i < 100; ++i) {
-    Gemm g{random() % 2 == 0, random() % 2 == 0, upTo(i % 5 == 0 ? 400 : 100), upTo(i % 5 == 1 ? 600 : 100),
+    Gemm g{random() % 2 == 0, random() % 2 == 0, upTo(i % 5 == 0 ? 2000 : 100), upTo(i % 5 == 1 ? 600 : 100),
            upTo(i % 5 == 2 ? 3000 : 500)};
     auto apart = [&] { return random() % 3 == 0 ? upTo(70) : 0; };
     g.lda = (g.transposeA ? g.m : g.k) + apart(), g.ldb = (g.transposeB ? g.k : g.n) + apart(), g.ldc = g.n + apart();
