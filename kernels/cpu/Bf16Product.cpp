@@ -12,7 +12,7 @@ constexpr int64_t kLine = 64; ///< bytes, of the cache
 /// first and columns of B by pairs in the second; vectors read both from the second.
 struct Parts {
   int64_t deepest, tall, ofB;
-  int64_t ofA; ///< elements that are packed for all columns, where rows are fewer than those
+  int64_t ofA; ///< elements of the rows that are kept, packed, for all columns; 0: none are
   static constexpr Parts of(Units units) {
     if (units == Units::splitTiles)
       return {384, kPair, 128 * 1024, 256 * 1024};
@@ -21,7 +21,8 @@ struct Parts {
   int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
   int64_t width(int64_t n, int64_t deep) const { return Chunks(n, ceilDivide(n, ofB / deep), kPair).size; }
   int64_t kept(int64_t m, int64_t deep) const {
-    return Chunks(m, ceilDivide(m, std::max<int64_t>(1, ofA / deep / tall) * tall), tall).size;
+    const int64_t most = std::max<int64_t>(1, ofA / deep / tall) * tall;
+    return Chunks(m, std::max<int64_t>(1, ceilDivide(m, most)), tall).size;
   }
 };
 
@@ -42,7 +43,8 @@ template <typename T> struct Ahead {
   }
   MT_VECTORS_INLINE void operator()(int64_t tile) const {
     for (int64_t i = 0; b && i < linesOfB; ++i)
-      _mm_prefetch(b + tile * stepOfB + i * lineOfB, _MM_HINT_T1);
+      for (int64_t at = 0; at < kPair; at += kLine / static_cast<int64_t>(sizeof(T)))
+        _mm_prefetch(b + tile * stepOfB + i * lineOfB + at, _MM_HINT_T1);
     for (int64_t i = 0; i < 4 && tile < 8; ++i)
       for (int64_t at = 0; at < bytesOfC; at += 64)
         fetchRow((4 * tile + i) * lineOfC + at);
@@ -96,9 +98,9 @@ struct Unfinished {
   }
 };
 
-/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows. Where rows are to
-/// be packed, what fits in a cache of them is, for all columns. Of floats each step's sums are finished, and added to
-/// C.
+/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows. On tiles rows that
+/// must be packed, as many as a cache holds, are kept for all columns, but where sums of several steps would need a
+/// place for all of them. Of floats each step's sums are finished, and added to C.
 template <typename T> class Multiplication {
   static constexpr bool kSplit = std::is_same_v<T, float>;
   static constexpr int64_t kEach = kSplit ? kParts : 1; ///< what is packed of an element
@@ -111,7 +113,7 @@ public:
         isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
                  (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
         deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)),
-        kept(keepsLeft(parts, gemm.k, inPlace) && !isDirect && !a.shared ? parts.kept(gemm.m, deep) : 0),
+        kept(keepsLeft(parts, deepest, inPlace) && !isDirect && !a.shared ? parts.kept(gemm.m, deep) : 0),
         whole(result) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep * kEach;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), std::max(kept, parts.tall)) * deep * kEach);
@@ -129,11 +131,10 @@ public:
     unfinished.finishSome(kPair, gemm.ldc);
   }
 
-  /// What a call takes.
+  /// What a call takes, or one of less depth, which may keep rows where this one does not.
   static uint64_t scratch(const Parts &parts, int64_t m, int64_t n, int64_t k, bool inPlace) {
     const int64_t deep = std::min(padded(k), parts.deepest),
-                  left = std::min(padded(m) * deep,
-                                  std::max(keepsLeft(parts, k, inPlace) ? parts.ofA : 0, parts.tall * deep)),
+                  left = std::min(padded(m) * deep, std::max(parts.ofA, parts.tall * deep)),
                   right = std::min(padded(n) * deep, parts.ofB + kPair * deep);
     const int64_t widest = parts.ofB / (parts.deepest / 2) + kPair, // several parts are at least half as deep as may be
         sums = !kSplit && !inPlace && k > parts.deepest ? padded(m) * std::min(padded(n), widest) : 0;
@@ -173,7 +174,7 @@ private:
     }
   }
 
-  static constexpr int64_t kTogether = 128; ///< columns of B that are packed together
+  const int64_t together = onTiles ? 4 * kPair : kPair; ///< columns of B that are packed together
 
   /// Whether rows of A are kept for all columns: sums then need no place but C.
   static bool keepsLeft(const Parts &parts, int64_t k, bool inPlace) {
@@ -221,8 +222,8 @@ private:
                *ofColumns = b.shared ? b.shared->at(b.across + column, b.depth + begin, depth) : right;
     for (int64_t j = 0; j < columns; j += kPair) {
       const Bf16 *packed = ofColumns + j * line;
-      if (row == top && !b.shared && j % kTogether == 0)
-        packColumns(ofB, j, std::min(j + kTogether, padded(columns)), right + j * line);
+      if (row == top && !b.shared && j % together == 0)
+        packColumns(ofB, j, std::min(j + together, padded(columns)), right + j * line);
       for (int64_t i = 0; i < rows; i += kPair) {
         const Bf16 *tile = ofRows + i * line;
         Rows of{tile, tile + kSide * line, kPair, kTile * kEach, inPairs};
@@ -234,19 +235,20 @@ private:
     }
   }
 
-  /// While the square at (i, j) of a part is multiplied: those of the same columns share the columns of B behind j,
-  /// where the first rows are to pack them, or they are packed already.
+  /// While the square at (i, j) of a part is multiplied: those of the same columns share columns of B, which the first
+  /// rows are to pack next, or which are packed already.
   MT_TILES_INLINE Ahead<T> aheadOf(const PanelOf<T> &ofB, const Bf16 *packed, int64_t rows, int64_t i,
                                    int64_t j) const {
     Ahead<T> ahead = {};
-    if ((row == top || b.shared) && j + kPair < ofB.across) {
+    const int64_t next = j + (b.shared ? kPair : together);
+    if ((row == top || b.shared) && next < ofB.across) {
       const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
       ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
       if (b.shared) {
         if constexpr (!kSplit)
           ahead.b = packed + (tiles * kPair + line) * kPair, ahead.lineOfB = kPair, ahead.stepOfB = 2 * kTile;
       } else {
-        ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
+        ahead.b = ofB.depthByDepth ? ofB.at(next, line) : ofB.at(next + line, 0);
         ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
       }
     }

@@ -75,9 +75,10 @@ using Bf16Side = UnitSide<Bf16>;
 void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch);
 /// The same of f32, where tiles are: a number is the sum of three of bf16, and of the nine products of those of two
-/// numbers six are summed; those left out are below 2^-25 of the whole (G. Henry, P. T. P. Tang, A. Heinecke:
+/// numbers six are summed; those left out are at most some 2^-24 of the whole (G. Henry, P. T. P. Tang, A. Heinecke:
 /// Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, arXiv 1904.06376). Sums
-/// of some hundred of the depth are added, which errs less than one sum of all. What is not finite makes NaN. C is f32.
+/// of some hundred of the depth are added, which errs less than one sum of all. What is not finite, or overflows, makes
+/// NaN or infinity; a number below 2^-109 has fewer bits, one below 2^-126 none. C is f32.
 void multiplyByUnits(const Gemm &gemm, const float *a, const float *b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch);
 /// Does for every product of no more rows, columns and depth on such units.

@@ -223,6 +223,7 @@ template <typename Ahead>
 MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
                                    int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
   const int64_t in = fromLine * 4, out = toLine * 4, line = a.line * 2;
+  asm volatile("" ::: "memory"); // GCC 12 does not know what loading a tile reads
   if (from) {
     _tile_loadd(0, from, in);
     _tile_loadd(1, from + kSide, in);
@@ -256,6 +257,7 @@ template <typename Ahead>
 MT_TILES_INLINE void multiplySplitTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, float *to,
                                         const Ahead &ahead) {
   const int64_t line = a.line * 2;
+  asm volatile("" ::: "memory"); // as above
   const Bf16 *upper = a.upper, *lower = a.lower;
   const auto rows = [&](int64_t part) MT_TILES __attribute__((always_inline)) {
     _tile_loadd(4, upper + part * kTile, line);

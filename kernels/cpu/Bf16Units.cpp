@@ -47,9 +47,9 @@ static bool areFloatsOnTiles = false;
 
 void multiplyFloatsOnTiles(bool does) { areFloatsOnTiles = does; }
 
-Units floatUnits(int64_t m, int64_t n, int64_t k) {
+Units floatUnits(int64_t n, int64_t k) {
   constexpr int64_t kFewest = 32;
-  const bool fills = m >= kFewest && n >= kFewest && k >= kFewest;
+  const bool fills = n >= kFewest && k >= kFewest;
   return fills && areFloatsOnTiles && bf16Units() == Units::tiles ? Units::splitTiles : Units::floats;
 }
 

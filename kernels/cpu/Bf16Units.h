@@ -16,8 +16,8 @@ inline bool hasBf16Units() { return bf16Units() != Units::floats; }
 
 /// Whether tiles multiply f32, too, if they are there: at first they do not.
 void multiplyFloatsOnTiles(bool does);
-/// What multiplies a product of f32: tiles only where it fills some.
-Units floatUnits(int64_t m, int64_t n, int64_t k);
+/// What multiplies a product of f32 of so many columns and such depth, however many rows it has.
+Units floatUnits(int64_t n, int64_t k);
 
 } // namespace mt::kernels::cpu
 #endif

@@ -29,8 +29,8 @@ void holdToOneThread();
 /// On the calling thread alone.
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
 /// How a product is cut: rows and columns of a block, and parts of the summed dimension, which are one but where
-/// `depth` says otherwise. Blocks of the first part come first. On units for bf16 sums do not depend on blocks, which
-/// are then cut for a pool's size; else blocks are the same whatever the number of threads.
+/// `depth` says otherwise. Blocks of the first part come first. On units (Bf16Units.h) sums do not depend on blocks,
+/// which are then cut for a pool's size; else blocks are the same whatever the number of threads.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
@@ -46,7 +46,7 @@ struct GemmBlocks {
   static size_t poolFor(int64_t threads);
   /// Of a product that is computed `batches` times in one loop, for pools of any size.
   GemmBlocks(const Gemm &gemm, int64_t batches, Chunks depth);
-  /// On units for bf16, for a pool of `threads`.
+  /// On units, for a pool of `threads`.
   GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, int64_t threads);
   int64_t count() const { return down * across * depth.count; }
   /// What the sides that are shared take, and may at most: what a last cache of a machine for many threads holds.

@@ -38,7 +38,7 @@ bool allF32(DType a, DType b, DType c) { return a == DType::f32 && b == DType::f
 Units unitsOf(const Gemm &gemm, const StoredProduct::Types &types) {
   if (types.a == DType::bf16 && types.b == DType::bf16)
     return bf16Units();
-  return allF32(types.a, types.b, types.c) ? floatUnits(gemm.m, gemm.n, gemm.k) : Units::floats;
+  return allF32(types.a, types.b, types.c) ? floatUnits(gemm.n, gemm.k) : Units::floats;
 }
 
 /// Floats that a block takes: panels of both operands, a row of bias, and sums that are not in place.

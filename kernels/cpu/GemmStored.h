@@ -1,6 +1,6 @@
 // Products of row-major matrices that may be bf16, summed in f32, in fixed blocks. Where both sides are bf16 and the
-// processor has units for that, they multiply (Bf16Product.h), on tiles of f32, too; else panels are widened to f32,
-// which loses nothing, and go through the f32 product. Where all are f32 this is Gemm.h itself.
+// processor has units for that, they multiply (Bf16Product.h); else panels are widened to f32, which loses nothing, and
+// go through the f32 product. Where all are f32 this is Gemm.h itself, or tiles multiply them, too, if they are to.
 #ifndef MT_KERNELS_CPU_GEMMSTORED_H
 #define MT_KERNELS_CPU_GEMMSTORED_H
 

@@ -36,7 +36,7 @@ constexpr int64_t kMany = 1024; ///< more than what tiles multiply needs
 std::string_view unitsText() {
   switch (bf16Units()) {
   case Units::tiles:
-    return floatUnits(kMany, kMany, kMany) == Units::splitTiles ? ", tiles, of floats too" : ", tiles";
+    return floatUnits(kMany, kMany) == Units::splitTiles ? ", tiles, of floats too" : ", tiles";
   case Units::vectors:
     return ", vectors";
   default:

@@ -57,6 +57,7 @@ struct Case {
   /// Of sides that are laid out before blocks of so many rows and columns, of parts of the depth, are multiplied.
   bool sharesA = false, sharesB = false;
   int64_t rows = 0, columns = 0, parts = 1;
+  int64_t beyond = 0; ///< by how much the deepest part is deeper
 };
 
 using Buffer = std::unique_ptr<std::byte, decltype(&std::free)>;
@@ -120,12 +121,13 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   Bf16Result what = c.what;
   what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr,
   what.addend = c.what.addend ? addend.data() : nullptr;
-  const auto bytes = unitScratch(bf16Units(), g.m, g.n, g.k, what.keepsSums());
+  const int64_t deepest = g.k + c.beyond;
+  const auto bytes = unitScratch(bf16Units(), g.m, g.n, deepest, what.keepsSums());
   const Buffer scratch = aligned(bytes);
   if (c.sharesA || c.sharesB)
     multiplyBlocks(c, a.data(), b.data(), what, scratch.get());
   else
-    multiplyByUnits(g, {a.data(), c.a}, {b.data(), c.b}, what, g.k, scratch.get());
+    multiplyByUnits(g, {a.data(), c.a}, {b.data(), c.b}, what, deepest, scratch.get());
   if (testing::Test::HasFatalFailure())
     return;
   for (size_t i = bytes; i < bytes + 64; ++i)
@@ -188,10 +190,24 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
       if (c.what.keepsSums() && !c.what.bias && !c.what.addend)
         c.parts = upTo(ceilDivide(g.k, 64));
     }
+    if (!c.sharesA && !c.sharesB && random() % 2 == 0)
+      c.beyond = upTo(1000);
     expectProduct(c, random);
     if (HasFatalFailure())
       return;
   }
+  expectProduct({{true, false, 256, 1000, 1500, 256, 1000, 1000},
+                 {.c = nullptr, .alpha = 0.125F},
+                 true,
+                 {},
+                 {},
+                 false,
+                 false,
+                 0,
+                 0,
+                 1,
+                 100},
+                random);
 }
 
 std::vector<float> floats(int64_t count, std::mt19937 &random) {
@@ -298,6 +314,17 @@ TEST(Bf16Product, OfFloatsIsTheSameOnEveryPool) {
     ThreadPool alone(1), four(4);
     const std::vector<float> first = multiply(alone);
     EXPECT_EQ(multiply(four), first);
+    if (!gemm.transposeA) { // a row has the same bits however many others there are
+      Gemm few = gemm;
+      few.m = 5;
+      std::vector<float> c(static_cast<size_t>(few.m * few.ldc), 1);
+      multiplyFloatsOnTiles(true);
+      StoredProduct(few, 1, {DType::f32, DType::f32, DType::f32})
+          .multiplyOver(alone, {.a = {a.data()}, .b = {b.data()}, .c = {c.data()}});
+      multiplyFloatsOnTiles(false);
+      for (size_t i = 0; i < c.size(); ++i)
+        ASSERT_EQ(c[i], first[i]) << "of five rows, at " << i;
+    }
     for (const int threads : {2, 7, 32, 100}) {
       std::vector<std::vector<double>> loops;
       alone.record(&loops, threads);
