@@ -4,7 +4,7 @@ docs/measurements.md.
 
     build/bin must hold the programs and kernels_bench; python must have torch (and, for models that are exported, onnx and
     onnxscript), else this says so and does nothing:
-    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet convnext] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N]
+    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet convnext] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N] [--isa NAME]
 """
 import argparse
 import collections
@@ -355,7 +355,7 @@ def measured(command, cwd=None):
 class Mt:
     name = "mt"
 
-    def __init__(self, bin_, folder, model, precision, steps, threads):
+    def __init__(self, bin_, folder, model, precision, steps, threads, isa):
         self.folder, self.steps = folder, steps
         compiling, running = model.files(bin_, folder, steps)
         self.compile = [bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, *compiling, "--clip", "--precision", precision,
@@ -364,7 +364,7 @@ class Mt:
         out, _ = measured(self.compile, cwd=folder)
         print(out.strip().splitlines()[-1], file=sys.stderr)
         self.train = [bin_ / "mtrun", "plan.bin", *running, "--lr", 1e-4, "--weight-decay", 0.1, "--decay", "all", "--threads", threads,
-                      "--steps", WARMUP + steps, "--out", "timed", "--metrics", "m.jsonl", "--overwrite"]
+                      "--steps", WARMUP + steps, "--out", "timed", "--metrics", "m.jsonl", "--overwrite", *(["--isa", isa] if isa else [])]
 
     def shrink(self, bytes_):
         """Another plan, with so much less memory for activations and gradients, or else in all, with state in a file;
@@ -427,6 +427,7 @@ def main():
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--rounds", type=int, default=2, help="in each of which all are run")
     p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--isa", help="instructions that mt is held to, as mtrun --isa")
     p.add_argument("--skip-compile", action="store_true", help="leave torch.compile out")
     p.add_argument("--child", choices=["eager", "compile", "export"], help=argparse.SUPPRESS)
     p.add_argument("--to", help=argparse.SUPPRESS)
@@ -442,7 +443,7 @@ def main():
     if o.child:
         return child_torch(models[0], o.precision[0], o.child, o.steps, o.threads)
     bin_ = pathlib.Path(o.build).resolve() / "bin"
-    print(f"Machine: {machine()}; {o.threads} threads. PyTorch {torch.__version__}; median of {o.rounds} times {o.steps} steps, in turns, each "
+    print(f"Machine: {machine()}; {o.threads} threads{f', mt held to {o.isa}' if o.isa else ''}. PyTorch {torch.__version__}; median of {o.rounds} times {o.steps} steps, in turns, each "
           f"after {WARMUP}.")
     if rate := best_rate(bin_):
         print(f"oneDNN's best sgemm: {rate:.0f} GFLOP/s.")
@@ -452,7 +453,7 @@ def main():
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for precision in o.precision:
             with tempfile.TemporaryDirectory(prefix="mt-bench-") as folder:
-                rivals = [Mt(bin_, pathlib.Path(folder), model, precision, o.steps, o.threads)]
+                rivals = [Mt(bin_, pathlib.Path(folder), model, precision, o.steps, o.threads, o.isa)]
                 rivals += [Torch(model, precision, mode, o.steps, o.threads) for mode in (["eager"] if o.skip_compile else ["eager", "compile"])]
                 seconds, peaks = collections.defaultdict(list), {}
                 for _ in range(o.rounds):
