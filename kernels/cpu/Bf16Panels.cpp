@@ -99,15 +99,12 @@ MT_VECTORS void roundRows(const float *from, int64_t line, int64_t columns, Bf16
 }
 
 MT_VECTORS void pairRows(const float *from, int64_t line, int64_t columns, Packed pairs, int64_t begin) {
-  alignas(64) static constexpr uint16_t kPairs[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i order = _mm512_load_si512(kPairs);
   for (int64_t column = 0; column < columns; column += kSide) {
     Bf16 *to = pairs.at(column, begin).data;
     for (int64_t i = 0; i < kSide; ++i, to += kPair) {
       const float *even = from + 2 * i * line + column;
       const auto both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_load_ps(even + line), _mm512_load_ps(even));
-      _mm512_store_si512(to, _mm512_permutexvar_epi16(order, both));
+      _mm512_store_si512(to, pairWords(both));
     }
   }
 }

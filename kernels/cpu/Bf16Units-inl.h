@@ -149,6 +149,13 @@ MT_VECTORS_INLINE void pack(const Panel &panel, int64_t begin, int64_t end, bool
     }
 }
 
+/// 16 words, and 16 that belong to them -> each beside its own.
+MT_VECTORS_INLINE __m512i pairWords(__m512i words) {
+  alignas(64) static constexpr uint16_t kPairs[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(kPairs), words);
+}
+
 /// A number as the sum of three of bf16, of which it has 24 bits in all: tiles of each lie one after another.
 constexpr int64_t kParts = 3;
 
@@ -167,13 +174,10 @@ MT_VECTORS_INLINE __m512 loadFirst(const float *from, int64_t count) {
 /// 32 numbers, or 16 pairs of one of either, as words of each part, `kTile` apart. A number that bf16 would round to
 /// infinity begins with the largest that it has.
 MT_VECTORS_INLINE void splitWords(__m512 low, __m512 high, bool pairs, Bf16 *out) {
-  alignas(64) static constexpr uint16_t kPairs[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i order = _mm512_load_si512(kPairs);
   for (int64_t part = 0; part < kParts; ++part, out += kTile) {
     const auto words =
         (__m512i)(part == 0 ? _mm512_cvtne2ps_pbh(clamp(high), clamp(low)) : _mm512_cvtne2ps_pbh(high, low));
-    _mm512_store_si512(out, pairs ? _mm512_permutexvar_epi16(order, words) : words);
+    _mm512_store_si512(out, pairs ? pairWords(words) : words);
     low = _mm512_sub_ps(low, widen(_mm512_castsi512_si256(words)));
     high = _mm512_sub_ps(high, widen(_mm512_extracti64x4_epi64(words, 1)));
   }

@@ -294,7 +294,8 @@ TEST(Bf16Product, TakesAllThatFloatsHave) {
     ASSERT_EQ(std::isnan(c[i]), i < kSize) << "at " << i;
 }
 
-/// Pools of other sizes cut other blocks, and lay sides out for all of them: no bit depends on it.
+/// Pools of other sizes cut other blocks of f32, too, and on tiles a row has the same bits however many others there
+/// are.
 TEST(Bf16Product, OfFloatsIsTheSameOnEveryPool) {
   std::mt19937 random(5);
   for (const auto &[gemm, parts] : {std::pair(Gemm{false, true, 510, 777, 640, 640, 640, 777}, 1),
@@ -314,7 +315,7 @@ TEST(Bf16Product, OfFloatsIsTheSameOnEveryPool) {
     ThreadPool alone(1), four(4);
     const std::vector<float> first = multiply(alone);
     EXPECT_EQ(multiply(four), first);
-    if (!gemm.transposeA) { // a row has the same bits however many others there are
+    if (!gemm.transposeA && bf16Units() == Units::tiles) { // the library's sgemm does not promise it
       Gemm few = gemm;
       few.m = 5;
       std::vector<float> c(static_cast<size_t>(few.m * few.ldc), 1);
@@ -333,6 +334,7 @@ TEST(Bf16Product, OfFloatsIsTheSameOnEveryPool) {
   }
 }
 
+/// Pools of other sizes cut other blocks, and lay sides out for all of them: no bit depends on it.
 TEST(Bf16Product, IsTheSameOnEveryPool) {
   if (!hasBf16Units())
     GTEST_SKIP() << "this processor has no units for bf16";
