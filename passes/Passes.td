@@ -436,7 +436,7 @@ def PlanMemory : Pass<"mt-plan-memory", "mlir::ModuleOp"> {
   let options = [
     Option<"deviceMemory", "device-memory", "int64_t", "0", "budget of each device space in bytes; 0: none">,
     Option<"hostMemory", "host-memory", "int64_t", "0", "budget of all host spaces together in bytes; 0: none">,
-    Option<"slack", "slack", "int64_t", "4", "commands by which lifetimes are stretched where the budget allows">,
+    Option<"slack", "slack", "int64_t", "4", "commands by which lifetimes are stretched where the budget allows and another stream may be next">,
     Option<"brief", "brief", "bool", "false", "whether devices are packed with less effort where the host is too small">
   ];
   let dependentDialects = ["::mt::schedule::ScheduleDialect"];

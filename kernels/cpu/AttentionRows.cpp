@@ -63,7 +63,7 @@ HWY_INLINE double sumOf(V x) {
 #endif
 }
 
-HWY_INLINE double storeTerms(float *row, Whole whole, float scale, float most) {
+HWY_INLINE V storeTerms(float *row, Whole whole, float scale, float most) {
   const D d;
   const auto term = [&](int64_t i) HWY_ATTR {
     const V y = expOf(d, hn::MulSub(hn::Load(d, row + i), all(scale), all(most)));
@@ -78,38 +78,49 @@ HWY_INLINE double storeTerms(float *row, Whole whole, float scale, float most) {
   }
   if (i < whole.end)
     sum = hn::Add(sum, term(i));
-  return sumOf(hn::Add(sum, other));
+  return hn::Add(sum, other);
 }
 
-/// False if it sees nothing.
-HWY_INLINE bool foldRow(float *row, RowRange seen, Whole whole, float scale, float &most, double &total, float &factor) {
+/// Whether it sees something, with the largest that it has met then in `most`.
+HWY_INLINE bool meetRow(float *row, RowRange seen, Whole whole, float scale, float &most) {
   if (seen.empty())
     return false;
   hideEdges(row, seen, whole, -std::numeric_limits<float>::infinity());
-  const float before = most, now = std::max(before, largestOf(row, whole) * scale);
-  if (std::isinf(now) && now < 0 &&
-      std::none_of(row + seen.begin, row + seen.end, [](float score) { return std::isnan(score); }))
-    return false;
-  const double terms = storeTerms(row, whole, scale, now);
-  if (now != before) {
-    factor = std::exp(before - now);
-    total *= static_cast<double>(factor);
-    most = now;
-  }
-  total += terms;
-  return true;
+  most = std::max(most, largestOf(row, whole) * scale);
+  return !std::isinf(most) || most > 0 ||
+         std::any_of(row + seen.begin, row + seen.end, [](float score) { return std::isnan(score); });
 }
 
-void foldScores(const ScoreRows &scores, float scale, float *most, double *totals, float *factors) {
+/// Rows that a loop is done with before the next begins: what one of them waits for, the others fill.
+constexpr int64_t kTogether = 16;
+
+HWY_INLINE void foldTogether(const ScoreRows &scores, float scale, float *most, double *totals, float *factors) {
+  const D d;
+  HWY_ALIGN float sums[kTogether * HWY_MAX_BYTES / sizeof(float)];
+  float before[kTogether];
+  bool sees[kTogether];
+  std::copy_n(most, scores.rows, before);
+  for (int64_t i = 0; i < scores.rows; ++i)
+    sees[i] = meetRow(scores.data + i * scores.step, scores.seen[i], Whole(scores.seen[i]), scale, most[i]);
   for (int64_t i = 0; i < scores.rows; ++i) {
     float *row = scores.data + i * scores.step;
     Whole whole(scores.seen[i]);
-    factors[i] = 1;
-    if (!foldRow(row, scores.seen[i], whole, scale, most[i], totals[i], factors[i]))
+    if (!sees[i])
       whole.begin = whole.end = 0;
+    hn::Store(storeTerms(row, whole, scale, most[i]), d, sums + i * lanes());
     clear(row, 0, whole.begin);
     clear(row, whole.end, scores.step);
   }
+  for (int64_t i = 0; i < scores.rows; ++i) {
+    factors[i] = most[i] == before[i] ? 1 : std::isinf(before[i]) ? 0 : std::exp(before[i] - most[i]);
+    totals[i] = totals[i] * static_cast<double>(factors[i]) + sumOf(hn::Load(d, sums + i * lanes()));
+  }
+}
+
+void foldScores(const ScoreRows &scores, float scale, float *most, double *totals, float *factors) {
+  for (int64_t i = 0; i < scores.rows; i += kTogether)
+    foldTogether({scores.data + i * scores.step, std::min(kTogether, scores.rows - i), scores.step, scores.seen + i},
+                 scale, most + i, totals + i, factors + i);
 }
 
 void sendBackScores(const ScoreRows &scores, float scale, const float *logsumexp, const float *deltas, float *slopes) {

@@ -29,6 +29,7 @@ enum Relation : uint8_t {
   eqOrdered = 0x00,
   unordered = 0x03,
   neUnordered = 0x04,
+  notLess = 0x15,
   lt = 0x11,
   le = 0x12,
   ge = 0x1d,
@@ -333,7 +334,11 @@ const std::map<std::string, Writer::Function> &Writer::functions() {
          w.vpbroadcastd(to, w.dword[w.rip + w.numbers[uint32_t{0x80000000}]]);
          w.vpternlogd(to, in[1], in[0], kFirstChooses);
        }},
-      {".times_power_of_two", [](Writer &w, const Zmm &to, In in) { w.vscalefps(to, in[0], in[1]); }},
+      {".times_power_of_two",
+       [](Writer &w, const Zmm &to, In in) {
+         w.vcmpps(w.k2, in[1], in[2], notLess);
+         w.vscalefps(to | w.k2 | w.T_z, in[0], in[1]);
+       }},
       {"add", [](Writer &w, const Zmm &to, In in) { w.vaddps(to, in[0], in[1]); }},
       {"sub", [](Writer &w, const Zmm &to, In in) { w.vsubps(to, in[0], in[1]); }},
       {"mul", [](Writer &w, const Zmm &to, In in) { w.vmulps(to, in[0], in[1]); }},

@@ -49,14 +49,20 @@ template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, cons
   return y;
 }
 
+/// Below it, timesPowerOfTwo() is zero. What is too small even for a subnormal number is zeroed before it is
+/// multiplied: a result that underflows takes a processor thirty times as long, and hidden scores are such.
+inline constexpr float kLeastPower = -150.0f;
+
 /// y * 2^n, rounded once, for y in [0.5, 2] and whole n in [-151, 129].
 template <class D, class V> HWY_INLINE V timesPowerOfTwo(D d, V y, V n) {
 #if HWY_TARGET <= HWY_AVX3
   if constexpr (sizeof(V) == 64) {
     (void)d;
-    return V{_mm512_scalef_ps(y.raw, n.raw)};
+    const __mmask16 some = _mm512_cmp_ps_mask(n.raw, _mm512_set1_ps(kLeastPower), _CMP_NLT_UQ);
+    return V{_mm512_maskz_scalef_ps(some, y.raw, n.raw)};
   }
 #endif
+  y = hn::IfThenZeroElse(hn::Lt(n, hn::Set(d, kLeastPower)), y);
   const hn::RebindToSigned<D> whole;
   const auto exponent = hn::ConvertTo(whole, n), half = hn::ShiftRight<1>(exponent);
   auto power = [&](auto e) { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(whole, 127)))); };
@@ -74,7 +80,7 @@ template <class D, class V> HWY_INLINE V expOf(D d, V x) {
                                      0.008333999663591385f,
                                      0.0013932930305600166f,
                                      0.00019420613534748554f};
-  constexpr float kLowest = -104.0f, kHighest = 89.0f; // 0 and infinity from there on
+  constexpr float kLowest = -104.5f, kHighest = 89.0f; // n is below kLeastPower there; infinity from there on
   constexpr float kShift = 12582912.0f;                // 1.5 * 2^23: what is added to it becomes whole
   constexpr float kLn2Upper = 0.693145751953125f, kLn2Lower = 1.428606765330187e-06f;
   x = clampOrNan(d, x, kLowest, kHighest);

@@ -242,8 +242,8 @@ uint32_t stretchWithin(std::vector<SlotRequest> &slots, uint32_t slack, uint32_t
     for (size_t i = 0; i < slots.size(); ++i) {
       SlotRequest &slot = slots[i];
       const uint32_t next = slot.last + 1 < moments ? slot.last + 1 : 0;
-      stuck[i] = stuck[i] || (next == 0 && !cyclic) || isPersistent(slot, moments) || slot.bytes > budget ||
-                 live[next] > budget - slot.bytes;
+      stuck[i] = stuck[i] || !slot.stretches || (next == 0 && !cyclic) || isPersistent(slot, moments) ||
+                 slot.bytes > budget || live[next] > budget - slot.bytes;
       if (stuck[i])
         continue;
       slot.last = next;

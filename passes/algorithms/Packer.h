@@ -17,14 +17,15 @@ struct SlotRequest {
   uint64_t bytes = 0;
   uint32_t first = 0, last = 0;
   uint64_t alignment = 256; ///< of the offset; a power of two
+  bool stretches = true;    ///< whether slack behind it is of use
 };
 
 struct PackOptions {
   uint32_t moments = 0; ///< length of the program; 0: one more than the greatest moment of any slot
-  /// Moments by which a lifetime's end is stretched first, so that the next owner of the bytes need not wait for the
-  /// last. Given up, first where the budget forces it, then everywhere, when the result would exceed `budget`.
-  /// Where the budget has room, sizes are rounded up too, by a thirty-second at most, so that slots of nearly equal sizes
-  /// line up and a program that repeats layers packs alike however often it does.
+  /// Moments by which the lifetime's end of those that stretch is put off first, so that the next owner of the bytes
+  /// need not wait for the last. Given up, first where the budget forces it, then everywhere, when the result would
+  /// exceed `budget`. Where the budget has room, sizes are rounded up too, by a thirty-second at most, so that slots of
+  /// nearly equal sizes line up and a program that repeats layers packs alike however often it does.
   uint32_t slack = 0;
   bool cyclic = false;          ///< stretched lifetimes may wrap around the program's end
   uint64_t budget = UINT64_MAX; ///< bytes; only decides how much slack is kept: exceeding it is not an error here

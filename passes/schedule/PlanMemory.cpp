@@ -26,6 +26,7 @@ constexpr double kBriefEffort = 0.25;
 struct Life {
   uint32_t first = 0, last = 0;
   double begin = 0, end = 0;
+  int64_t opener = 0, closer = 0; ///< streams of the first and the last command
 };
 using Lifetimes = llvm::MapVector<Operation *, Life>;
 
@@ -88,6 +89,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       opener = opener == list.size() ? 0 : opener;
       Life life{list[opener].moment, opener > 0 ? list[opener - 1].moment : list.back().moment, timed.starts[list[opener].moment], 0};
       life.end = life.begin;
+      life.opener = streamOf(timed.commands[life.first]), life.closer = streamOf(timed.commands[life.last]);
       for (auto [i, use] : llvm::enumerate(list)) {
         life.begin = i < opener ? life.begin : std::min(life.begin, timed.starts[use.moment]);
         life.end = std::max(life.end, timed.ends[use.moment] + (i < opener ? timed.period : 0));
@@ -215,6 +217,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       packed.slots.push_back(slot);
       lives.push_back(life);
     }
+    for (auto [life, request] : llvm::zip(lives, packed.requests)) // the next owner waits where it has another stream
+      request.stretches = llvm::any_of(lives, [&](const Life &next) { return next.opener != life.closer; });
     std::vector<passes::SlotRequest> inTime = packed.requests;
     passes::PackOptions options;
     options.moments = placeInTime(lives, timed.period, inTime);

@@ -163,6 +163,19 @@ TEST(Packer, SlackIsKeptWhereTheBudgetAllowsAndGivenUpWhereNot) {
   EXPECT_EQ(tight.slack, 0u);
 }
 
+TEST(Packer, SlackIsKeptOnlyWhereItIsOfUse) {
+  std::vector<SlotRequest> slots;
+  for (uint32_t i = 0; i < 20; ++i)
+    slots.push_back({100, i, i, 1, i == 7});
+  const Packing packing = pack(slots, {.slack = 2});
+  EXPECT_EQ(packing.bytes, 200u); // behind slot 7 alone lies another
+  EXPECT_EQ(packing.slack, 2u);
+  for (const size_t next : {8u, 9u})
+    EXPECT_NE(packing.offsets[next], packing.offsets[7]);
+  slots[7].stretches = false;
+  EXPECT_EQ(pack(slots, {.slack = 2}).bytes, 100u);
+}
+
 TEST(Packer, SlackIsGivenUpOnlyAtThePeak) {
   // Moments 0 to 9 are light; at 10 a large slot fills the budget: only the slot that ends just before it is cut.
   const std::vector<SlotRequest> slots{{100, 0, 2, 1}, {100, 3, 5, 1}, {100, 6, 9, 1}, {500, 10, 10, 1}};
