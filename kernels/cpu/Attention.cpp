@@ -125,7 +125,7 @@ struct Attention {
 
   // In bf16: keys and values are packed once for all queries of a task, which meet them in strips.
 
-  static constexpr int64_t kTall = 256, kStrip = kPanel; ///< queries of a task at most, and of a strip
+  static constexpr int64_t kTall = 512, kStrip = kPanel; ///< queries of a task at most, and of a strip
 
   struct NarrowBuffers {
     float *scores; ///< of a strip, and the same rounded in their place

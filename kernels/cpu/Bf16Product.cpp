@@ -241,7 +241,7 @@ private:
                                    int64_t j) const {
     Ahead<T> ahead = {};
     const int64_t next = j + (b.shared ? kPair : together);
-    if ((row == top || b.shared) && next < ofB.across) {
+    if (row == top && next < ofB.across) {
       const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
       ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
       if (b.shared) {

@@ -1,5 +1,5 @@
 // What a step of a plan takes of pools of 2 to 128 threads, simulated from the measured times of each loop's chunks on one:
-// `pool_bench PLAN.bin ...`. Chunks go to threads as they become free, in their order, as the pool deals them out; waking a
+// `pool_bench [--tries N] PLAN.bin ...`. Chunks go to threads as they become free, in their order, as the pool deals them out; waking a
 // thread takes kWake. Memory that threads share is not simulated: it is of work that fits caches, as products' blocks do.
 #include "kernels/SignatureText.h"
 #include "runtime/plan/PlanFile.h"
@@ -22,7 +22,7 @@ using kernels::Signature;
 
 constexpr std::array<int, 7> kThreads = {2, 4, 8, 16, 32, 64, 128};
 constexpr double kWake = 5e-6; ///< seconds until a sleeping thread has begun
-constexpr int kTries = 3;
+constexpr int kTries = 3; ///< unless --tries says another number
 
 /// A call's loops on one thread: seconds of each of their chunks, and of what is between the loops. Of several runs the
 /// least of each, since what else the machine does interrupts one chunk or another.
@@ -45,21 +45,14 @@ struct Measured {
 };
 
 /// As a pool of so many threads would run it, on `pool`, of one.
-Measured measure(const bench::PreparedCall &prepared, kernels::cpu::ThreadPool &pool, int threads) {
-  std::optional<Measured> least;
-  for (int i = 0; i < kTries; ++i) {
-    Measured one;
-    pool.record(&one.loops, threads);
-    const auto begin = std::chrono::steady_clock::now();
-    if (!(*prepared.run)({.operands = prepared.addresses, .accumulate = 0, .pool = pool}).ok())
-      return {};
-    one.between = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() - one.seconds();
-    if (least)
-      least->keepLeast(one);
-    else
-      least = std::move(one);
-  }
-  return *least;
+std::optional<Measured> measure(const bench::PreparedCall &prepared, kernels::cpu::ThreadPool &pool, int threads) {
+  Measured one;
+  pool.record(&one.loops, threads);
+  const auto begin = std::chrono::steady_clock::now();
+  if (!(*prepared.run)({.operands = prepared.addresses, .accumulate = 0, .pool = pool}).ok())
+    return std::nullopt;
+  one.between = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() - one.seconds();
+  return one;
 }
 
 /// When a loop's last chunk ends: each goes to the thread that is free first.
@@ -85,15 +78,19 @@ double secondsOf(const Measured &measured, int threads) {
   return seconds;
 }
 
-/// By the threads of a pool.
-std::map<int, Measured> measure(const Signature &call) {
+/// By the threads of a pool, all of them in turns: a machine that is slower for a while is so for each.
+std::map<int, Measured> measure(const Signature &call, int tries) {
   std::map<int, Measured> all;
   bench::PreparedCall prepared(call);
   kernels::cpu::ThreadPool pool(1);
   if (prepared.run)
     prepared.lendScratch(pool);
-  for (const int threads : kThreads)
-    all.emplace(threads, prepared.run ? measure(prepared, pool, threads) : Measured());
+  for (int i = 0; i < tries; ++i)
+    for (const int threads : kThreads) {
+      std::optional<Measured> one = prepared.run ? measure(prepared, pool, threads) : std::nullopt;
+      if (const auto [known, isNew] = all.try_emplace(threads, one.value_or(Measured())); !isNew && one)
+        known->second.keepLeast(*one);
+    }
   return all;
 }
 
@@ -101,7 +98,7 @@ bool isProduct(const Signature &call) {
   return call.kernel.starts_with("matmul") || call.kernel.starts_with("linear_cross") || call.kernel.starts_with("expert");
 }
 
-Status simulate(const std::string &path) {
+Status simulate(const std::string &path, int tries) {
   MT_ASSIGN(const plan::Plan plan, plan::load(path));
   std::map<std::string, std::pair<Signature, double>> calls; // with how often a step runs them
   for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands)
@@ -119,7 +116,7 @@ Status simulate(const std::string &path) {
   };
   std::vector<Row> rows;
   for (const auto &[text, call] : calls)
-    rows.push_back({text, call.second, isProduct(call.first), measure(call.first)});
+    rows.push_back({text, call.second, isProduct(call.first), measure(call.first, tries)});
   std::ranges::sort(rows, std::greater(), &Row::one);
   fmt::print("{}: efficiency of pools, from chunks timed on one thread\n{:>9} {:>7}", path, "ms a step", "chunks");
   for (const int threads : kThreads)
@@ -157,10 +154,13 @@ Status simulate(const std::string &path) {
 } // namespace mt
 
 int main(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (const mt::Status status = mt::simulate(argv[i]); !status.ok()) {
+  int tries = mt::kTries, first = 1;
+  if (argc > 3 && std::string_view(argv[1]) == "--tries")
+    tries = std::max(1, std::atoi(argv[2])), first = 3;
+  for (int i = first; i < argc; ++i)
+    if (const mt::Status status = mt::simulate(argv[i], tries); !status.ok()) {
       fmt::print(stderr, "error: {}\n", status.message());
       return 1;
     }
-  return argc > 1 ? 0 : 2;
+  return argc > first ? 0 : 2;
 }
