@@ -47,6 +47,8 @@ int main(int argc, char **argv) {
       [](const auto &options) -> Status {
         if constexpr (requires { options.machine.isa; })
           MT_TRY(device::useInstructionSet(options.machine.isa));
+        else if constexpr (requires { options.isa; })
+          MT_TRY(device::useInstructionSet(options.isa));
         return Run()(options);
       },
       command);

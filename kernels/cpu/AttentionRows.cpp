@@ -66,7 +66,7 @@ HWY_INLINE double sumOf(V x) {
 HWY_INLINE V storeTerms(float *row, Whole whole, float scale, float most) {
   const D d;
   const auto term = [&](int64_t i) HWY_ATTR {
-    const V y = expOf(d, hn::MulSub(hn::Load(d, row + i), all(scale), all(most)));
+    const V y = weightOf(d, hn::MulSub(hn::Load(d, row + i), all(scale), all(most)));
     hn::Store(y, d, row + i);
     return y;
   };
@@ -136,7 +136,7 @@ void sendBackScores(const ScoreRows &scores, float scale, const float *logsumexp
       hideEdges(back, seen, whole, 0);
     }
     for (int64_t i = whole.begin; i < whole.end; i += lanes()) {
-      const V p = expOf(d, hn::MulSub(hn::Load(d, row + i), all(scale), all(logsumexp[r])));
+      const V p = weightOf(d, hn::MulSub(hn::Load(d, row + i), all(scale), all(logsumexp[r])));
       hn::Store(p, d, row + i);
       hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, back + i), all(deltas[r]))), d, back + i);
     }

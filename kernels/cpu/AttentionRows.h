@@ -20,9 +20,9 @@ struct ScoreRows {
   const RowRange *seen;
 };
 
-/// Scores, times `scale`, become e^(score - most), zero where they are not seen, with the largest that a row has met as
-/// `most`; `totals`, of sums before, go on to the new most, by `factors`, which are one where it stays. A row that sees
-/// nothing keeps all.
+/// Scores, times `scale`, become e^(score - most), zero where they are not seen or less than 2^-100, with the largest
+/// that a row has met as `most`; `totals`, of sums before, go on to the new most, by `factors`, which are one where it
+/// stays. A row that sees nothing keeps all.
 void foldScores(const ScoreRows &scores, float scale, float *most, double *totals, float *factors);
 
 /// Scores, times `scale`, become probabilities e^(score - logsumexp), and what is sent back to them, rows as theirs, what

@@ -61,8 +61,8 @@ Traced NegMulAdd(Traced a, Traced b, Traced c) { return noted(".neg_mul_add", a,
 Traced Min(Traced a, Traced b) { return noted(".min", a, b); }
 Traced Max(Traced a, Traced b) { return noted(".max", a, b); }
 Traced CopySign(Traced size, Traced sign) { return noted(".copy_sign", size, sign); }
-Traced timesPowerOfTwo(Tag tag, Traced y, Traced n) {
-  return noted(".times_power_of_two", y, n, Set(tag, HWY_NAMESPACE::kLeastPower));
+Traced timesPowerOfTwo(Tag tag, Traced y, Traced n, float least) {
+  return noted(".times_power_of_two", y, n, Set(tag, least));
 }
 Mask Lt(Traced a, Traced b) { return {a, b}; }
 Traced IfThenElse(Mask mask, Traced yes, Traced no) {

@@ -314,8 +314,8 @@ float largest(const float *x, int64_t count) {
 }
 
 struct ExpTerm {
-  float shift;
-  HWY_INLINE V operator()(const float *const *in) const { return expOf(D(), hn::Sub(load(in[0]), all(shift))); }
+  float shift; ///< the largest
+  HWY_INLINE V operator()(const float *const *in) const { return weightOf(D(), hn::Sub(load(in[0]), all(shift))); }
 };
 double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, ExpTerm{shift}); }
 

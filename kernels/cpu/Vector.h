@@ -41,10 +41,11 @@ double squaredNorm(const float *x, int64_t count);
 void addSquares(const float *x, int64_t step, int64_t rows, int64_t count, double *sums);
 /// Largest element; -infinity for none.
 float largest(const float *x, int64_t count);
-/// Sum of e^(x - shift); with out, which may be x, that is where the terms go.
+/// Sum of e^(x - shift), of x below shift, zero for less than 2^-100; with out, which may be x, that is where the terms
+/// go.
 double sumExp(const float *x, float shift, int64_t count);
 double storeExp(const float *x, float shift, float *out, int64_t count);
-/// out = e^(x - shift) * scale - offset. May be in place.
+/// out = e^(x - shift) * scale - offset, of the same terms. May be in place.
 void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count);
 /// out = x * scale - offset. May be in place.
 void scaleLess(const float *x, float scale, float offset, float *out, int64_t count);

@@ -49,20 +49,23 @@ template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, cons
   return y;
 }
 
-/// Below it, timesPowerOfTwo() is zero. What is too small even for a subnormal number is zeroed before it is
-/// multiplied: a result that underflows takes a processor thirty times as long, and hidden scores are such.
+/// Powers below which timesPowerOfTwo() is zero. What is too small even for a subnormal number is zeroed before it is
+/// multiplied: a result that underflows takes some processors thirty times as long, and hidden scores are such.
 inline constexpr float kLeastPower = -150.0f;
+/// Of softmax: what is less than 2^-100 of the largest is zero, so that no product of it meets a subnormal number,
+/// which takes them a hundred times as long.
+inline constexpr float kLeastWeight = -100.0f;
 
-/// y * 2^n, rounded once, for y in [0.5, 2] and whole n in [-151, 129].
-template <class D, class V> HWY_INLINE V timesPowerOfTwo(D d, V y, V n) {
+/// y * 2^n, rounded once, for y in [0.5, 2] and whole n in [-151, 129]; zero for n < least.
+template <class D, class V> HWY_INLINE V timesPowerOfTwo(D d, V y, V n, float least) {
 #if HWY_TARGET <= HWY_AVX3
   if constexpr (sizeof(V) == 64) {
     (void)d;
-    const __mmask16 some = _mm512_cmp_ps_mask(n.raw, _mm512_set1_ps(kLeastPower), _CMP_NLT_UQ);
+    const __mmask16 some = _mm512_cmp_ps_mask(n.raw, _mm512_set1_ps(least), _CMP_NLT_UQ);
     return V{_mm512_maskz_scalef_ps(some, y.raw, n.raw)};
   }
 #endif
-  y = hn::IfThenZeroElse(hn::Lt(n, hn::Set(d, kLeastPower)), y);
+  y = hn::IfThenZeroElse(hn::Lt(n, hn::Set(d, least)), y);
   const hn::RebindToSigned<D> whole;
   const auto exponent = hn::ConvertTo(whole, n), half = hn::ShiftRight<1>(exponent);
   auto power = [&](auto e) { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(whole, 127)))); };
@@ -71,7 +74,7 @@ template <class D, class V> HWY_INLINE V timesPowerOfTwo(D d, V y, V n) {
 
 /// e^x = 2^n e^r with n the whole number next to x / ln 2. Of r, in [-ln 2 / 2, ln 2 / 2], a minimax polynomial of our
 /// own, relative error 4e-10, so that what it is off by is rounding: below one unit in the last place.
-template <class D, class V> HWY_INLINE V expOf(D d, V x) {
+template <class D, class V> HWY_INLINE V expOf(D d, V x, float least = kLeastPower) {
   static constexpr float kTerms[] = {1.0f,
                                      1.0f,
                                      0.5f,
@@ -86,8 +89,11 @@ template <class D, class V> HWY_INLINE V expOf(D d, V x) {
   x = clampOrNan(d, x, kLowest, kHighest);
   const V n = Sub(MulAdd(x, Set(d, 1.44269504f), Set(d, kShift)), Set(d, kShift));
   const V r = NegMulAdd(n, Set(d, kLn2Lower), NegMulAdd(n, Set(d, kLn2Upper), x));
-  return timesPowerOfTwo(d, polynomial(d, r, kTerms), n);
+  return timesPowerOfTwo(d, polynomial(d, r, kTerms), n, least);
 }
+
+/// A weight of softmax, e^x for x of 0 and less, or NaN.
+template <class D, class V> HWY_INLINE V weightOf(D d, V x) { return expOf(d, x, kLeastWeight); }
 
 template <class D, class V> HWY_INLINE V logOf(D d, V x) {
   const float infinity = hwy::HighestValue<float>() * 2.0f;

@@ -18,6 +18,7 @@ struct ProbeOptions {
   std::string device = "cpu";     ///< cpu or cuda[:N]
   std::string disk;               ///< a folder on one; empty: none is measured
   int threads = 0;
+  std::string isa; ///< that the kernels are held to before this begins; empty: the best there is
   std::optional<uint64_t>
       hostMemory;     ///< bytes that the host is taken to have, and has when they are used; none: what is free
   bool brief = false; ///< rates of the machine, and the calls of plans alone

@@ -166,6 +166,16 @@ private:
     return train;
   }
 
+  static void addInstructionSet(CLI::App &command, std::string &name) {
+    command
+        .add_option("--isa", name,
+                    "the best vector instructions that kernels use:\n" +
+                        fmt::format("{}", fmt::join(device::instructionSetNames(), ", ")) +
+                        "\n(default: what the processor has, amx-f32 if named); others\ngive other last bits")
+        ->check(kInstructionSets)
+        ->type_name("NAME");
+  }
+
   void addMachine(CLI::App &command, MachineOptions &machine) {
     command.add_option("--device", machine.device, "cpu or cuda[:N,...] (default: the plan's target)");
     command
@@ -174,13 +184,7 @@ private:
                     "GPU is fed)")
         ->check(kThreads)
         ->type_name("N");
-    command
-        .add_option("--isa", machine.isa,
-                    "the best vector instructions that kernels use:\n" +
-                        fmt::format("{}", fmt::join(device::instructionSetNames(), ", ")) +
-                        "\n(default: what the processor has, amx-f32 if named); others\ngive other last bits")
-        ->check(kInstructionSets)
-        ->type_name("NAME");
+    addInstructionSet(command, machine.isa);
     command
         .add_option_function<std::string>(
             "--host-memory-check", [&machine](const std::string &word) { machine.memoryCheck = word == "on"; },
@@ -545,6 +549,7 @@ private:
                            "machine's rates");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
+    addInstructionSet(*probeCommand, probe.isa);
   }
 
   CLI::App app;

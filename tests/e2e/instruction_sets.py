@@ -65,8 +65,18 @@ def what_is_refused(b):
     done = b.scratch.attempt("mtrun fp32.bin --data data.npz --steps 1 --isa vax")
     tool.expect(done.returncode == 2 and "sse4" in done.stderr, f"{done.returncode}: {done.stderr}")
     for name in b.lacking:
-        done = b.scratch.attempt(f"mtrun fp32.bin --data data.npz --steps 1 --out never --isa {name}")
-        tool.expect(done.returncode == 1 and f"--isa: {name}: this machine's processor does not have it" in done.stderr, f"{done.stderr}")
+        for command in ("mtrun fp32.bin --data data.npz --steps 1 --out never", "mtrun probe --brief -o never.json"):
+            done = b.scratch.attempt(f"{command} --isa {name}")
+            tool.expect(done.returncode == 1 and f"--isa: {name}: this machine's processor does not have it" in done.stderr, f"{done.stderr}")
+    tool.expect(not (b.scratch / "never.json").exists(), "a target of instructions that are not there")
+
+
+@case
+def what_is_probed(b):
+    """The calls of a plan as they run under a set, which the table of --roofline holds against the machine's rates."""
+    for name in b.there[:1] + b.there[-1:]:
+        done = b.scratch.attempt(f"mtrun probe fp32.bin --brief --roofline --isa {name}")
+        tool.expect(done.returncode == 0 and "matmul" in done.stdout, f"{name}: {done.returncode}: {done.stderr}{done.stdout}")
 
 
 if __name__ == "__main__":
