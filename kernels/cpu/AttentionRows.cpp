@@ -112,7 +112,7 @@ HWY_INLINE void foldTogether(const ScoreRows &scores, float scale, float *most, 
     clear(row, whole.end, scores.step);
   }
   for (int64_t i = 0; i < scores.rows; ++i) {
-    factors[i] = most[i] == before[i] ? 1 : std::isinf(before[i]) ? 0 : std::exp(before[i] - most[i]);
+    factors[i] = !sees[i] || most[i] == before[i] ? 1 : std::isinf(before[i]) ? 0 : std::exp(before[i] - most[i]);
     totals[i] = totals[i] * static_cast<double>(factors[i]) + sumOf(hn::Load(d, sums + i * lanes()));
   }
 }

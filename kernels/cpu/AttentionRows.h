@@ -20,13 +20,14 @@ struct ScoreRows {
   const RowRange *seen;
 };
 
-/// Scores, times `scale`, become e^(score - most), zero where they are not seen or less than 2^-100, with the largest
+/// Scores, times `scale`, become e^(score - most), zero where they are not seen or below 2^-100.5, with the largest
 /// that a row has met as `most`; `totals`, of sums before, go on to the new most, by `factors`, which are one where it
 /// stays. A row that sees nothing keeps all.
 void foldScores(const ScoreRows &scores, float scale, float *most, double *totals, float *factors);
 
-/// Scores, times `scale`, become probabilities e^(score - logsumexp), and what is sent back to them, rows as theirs, what
-/// goes on to the scores: probability * (slope - delta). Both are zero where they are not seen.
+/// Scores, times `scale`, become probabilities e^(score - logsumexp), and what is sent back to them, rows as theirs,
+/// what goes on to the scores: probability * (slope - delta). Both are zero where they are not seen, and below
+/// 2^-100.5.
 void sendBackScores(const ScoreRows &scores, float scale, const float *logsumexp, const float *deltas, float *slopes);
 
 } // namespace mt::kernels::cpu

@@ -313,20 +313,23 @@ float largest(const float *x, int64_t count) {
   return most;
 }
 
-struct ExpTerm {
-  float shift; ///< the largest
+struct Weight {
+  float shift;
   HWY_INLINE V operator()(const float *const *in) const { return weightOf(D(), hn::Sub(load(in[0]), all(shift))); }
 };
-double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, ExpTerm{shift}); }
+struct ExpTerm {
+  float shift;
+  HWY_INLINE V operator()(const float *const *in) const { return expOf(D(), hn::Sub(load(in[0]), all(shift))); }
+};
+double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, Weight{shift}); }
 
-struct ScaledExp {
-  float shift, scale, offset;
-  HWY_INLINE V operator()(const float *const *in) const {
-    return hn::MulSub(ExpTerm{shift}(in), all(scale), all(offset));
-  }
+template <typename Term> struct ScaledTerm {
+  Term term;
+  float scale, offset;
+  HWY_INLINE V operator()(const float *const *in) const { return hn::MulSub(term(in), all(scale), all(offset)); }
 };
 void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
-  map<1>(&x, out, count, false, ScaledExp{shift, scale, offset});
+  map<1>(&x, out, count, false, ScaledTerm<ExpTerm>{{shift}, scale, offset});
 }
 
 struct ScaledLess {
@@ -339,7 +342,7 @@ void scaleLess(const float *x, float scale, float offset, float *out, int64_t co
 
 /// e^(x - shift), written to `to` + its place in the row that begins at `from`: of whole vectors.
 struct StoredExp {
-  ExpTerm term;
+  Weight term;
   const float *from;
   float *to;
   HWY_INLINE V operator()(const float *const *in) const {
@@ -354,7 +357,8 @@ double storeExp(const float *x, float shift, float *out, int64_t count) {
   const double total = summed<1>(&x, whole, StoredExp{{shift}, x, out});
   if (rest == 0)
     return total;
-  exponentials(x + whole, shift, 1, 0, out + whole, rest); // which ends within a vector
+  const float *behind = x + whole; // which ends within a vector
+  map<1>(&behind, out + whole, rest, false, Weight{shift});
   return total + sum(out + whole, rest);
 }
 
@@ -369,7 +373,7 @@ void capped(const float *x, float scale, float cap, float *out, int64_t count) {
 }
 
 struct CappedExp {
-  ScaledExp terms;
+  ScaledTerm<Weight> terms;
   float inverse;
   HWY_INLINE V operator()(const float *const *in) const {
     V share = hn::Mul(load(in[0]), all(inverse));
@@ -377,7 +381,7 @@ struct CappedExp {
   }
 };
 void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count) {
-  map<1>(&y, out, count, false, CappedExp{{shift, scale, offset}, 1 / cap});
+  map<1>(&y, out, count, false, CappedExp{{{shift}, scale, offset}, 1 / cap});
 }
 
 struct Scaled {

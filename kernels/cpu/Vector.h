@@ -41,19 +41,19 @@ double squaredNorm(const float *x, int64_t count);
 void addSquares(const float *x, int64_t step, int64_t rows, int64_t count, double *sums);
 /// Largest element; -infinity for none.
 float largest(const float *x, int64_t count);
-/// Sum of e^(x - shift), of x below shift, zero for less than 2^-100; with out, which may be x, that is where the terms
-/// go.
+/// Sum of e^(x - shift), of x up to shift, of which those below 2^-100.5 are zero; with out, which may be x, that is
+/// where the terms go.
 double sumExp(const float *x, float shift, int64_t count);
 double storeExp(const float *x, float shift, float *out, int64_t count);
-/// out = e^(x - shift) * scale - offset, of the same terms. May be in place.
+/// out = e^(x - shift) * scale - offset. May be in place.
 void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count);
 /// out = x * scale - offset. May be in place.
 void scaleLess(const float *x, float scale, float offset, float *out, int64_t count);
 /// out = cap * tanh(x * scale / cap). May be in place.
 void capped(const float *x, float scale, float cap, float *out, int64_t count);
 
-/// out = (e^(y - shift) * scale - offset) * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in
-/// place.
+/// out = (e^(y - shift) * scale - offset) * (1 - (y / cap)^2), of the terms of sumExp(): what softmax sends back
+/// through a cap of y. May be in place.
 void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count);
 
 /// Pairs (a, b) turned by angles of cosine c and sine s: (a c - b s, b c + a s); `back`: by -s. Of pairs that lie side by

@@ -52,8 +52,9 @@ template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, cons
 /// Powers below which timesPowerOfTwo() is zero. What is too small even for a subnormal number is zeroed before it is
 /// multiplied: a result that underflows takes some processors thirty times as long, and hidden scores are such.
 inline constexpr float kLeastPower = -150.0f;
-/// Of softmax: what is less than 2^-100 of the largest is zero, so that no product of it meets a subnormal number,
-/// which takes them a hundred times as long.
+/// Of weights of softmax that only products and sums follow, as in attention and losses: smaller ones are zero, since
+/// most that is made of them would be subnormal numbers, which take those processors a hundred times as long in a
+/// product.
 inline constexpr float kLeastWeight = -100.0f;
 
 /// y * 2^n, rounded once, for y in [0.5, 2] and whole n in [-151, 129]; zero for n < least.
@@ -92,7 +93,7 @@ template <class D, class V> HWY_INLINE V expOf(D d, V x, float least = kLeastPow
   return timesPowerOfTwo(d, polynomial(d, r, kTerms), n, least);
 }
 
-/// A weight of softmax, e^x for x of 0 and less, or NaN.
+/// e^x for x of 0 and less, or NaN; zero from 2^-100.5 down.
 template <class D, class V> HWY_INLINE V weightOf(D d, V x) { return expOf(d, x, kLeastWeight); }
 
 template <class D, class V> HWY_INLINE V logOf(D d, V x) {

@@ -26,7 +26,8 @@ constexpr double kBriefEffort = 0.25;
 struct Life {
   uint32_t first = 0, last = 0;
   double begin = 0, end = 0;
-  int64_t opener = 0, closer = 0; ///< streams of the first and the last command
+  int64_t opener = 0;                    ///< stream of the first command
+  llvm::SmallDenseSet<int64_t, 2> users; ///< streams of all
 };
 using Lifetimes = llvm::MapVector<Operation *, Life>;
 
@@ -87,12 +88,14 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       while (timed.period > 0 && opener < list.size() && !list[opener].writes)
         ++opener;
       opener = opener == list.size() ? 0 : opener;
-      Life life{list[opener].moment, opener > 0 ? list[opener - 1].moment : list.back().moment, timed.starts[list[opener].moment], 0};
-      life.end = life.begin;
-      life.opener = streamOf(timed.commands[life.first]), life.closer = streamOf(timed.commands[life.last]);
+      Life life;
+      life.first = list[opener].moment, life.last = opener > 0 ? list[opener - 1].moment : list.back().moment;
+      life.begin = life.end = timed.starts[life.first];
+      life.opener = streamOf(timed.commands[life.first]);
       for (auto [i, use] : llvm::enumerate(list)) {
         life.begin = i < opener ? life.begin : std::min(life.begin, timed.starts[use.moment]);
         life.end = std::max(life.end, timed.ends[use.moment] + (i < opener ? timed.period : 0));
+        life.users.insert(streamOf(timed.commands[use.moment]));
       }
       // What reaches beyond an iteration's time is there at its border: no two such slots share bytes, whatever the order in
       // which the commands of different iterations are issued, which is not quite that of time.
@@ -217,8 +220,12 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       packed.slots.push_back(slot);
       lives.push_back(life);
     }
-    for (auto [life, request] : llvm::zip(lives, packed.requests)) // the next owner waits where it has another stream
-      request.stretches = llvm::any_of(lives, [&](const Life &next) { return next.opener != life.closer; });
+    llvm::SmallDenseSet<int64_t, 4> openers;
+    for (const Life &life : lives)
+      openers.insert(life.opener);
+    for (auto [life, request] :
+         llvm::zip(lives, packed.requests)) // what one stream uses, and another never follows, has no wait
+      request.stretches = openers.size() > 1 || life.users.size() > 1 || !openers.contains(*life.users.begin());
     std::vector<passes::SlotRequest> inTime = packed.requests;
     passes::PackOptions options;
     options.moments = placeInTime(lives, timed.period, inTime);

@@ -21,8 +21,10 @@ constexpr int64_t kRows = 13, kStep = 96;
 /// Floats at a line of the cache, NaN where nothing was written.
 class Block {
 public:
-  Block() : held(static_cast<float *>(std::aligned_alloc(64, kRows * kStep * sizeof(float))), &std::free) {
-    std::fill_n(held.get(), kRows * kStep, std::nanf(""));
+  explicit Block(int64_t rows = kRows)
+      : held(static_cast<float *>(std::aligned_alloc(64, static_cast<size_t>(rows * kStep) * sizeof(float))),
+             &std::free) {
+    std::fill_n(held.get(), rows * kStep, std::nanf(""));
   }
   float *data() { return held.get(); }
   float &at(int64_t row, int64_t column) { return held.get()[row * kStep + column]; }
@@ -133,6 +135,37 @@ TEST(AttentionRows, SendBackProbabilitiesAndSlopes) {
         ASSERT_NEAR(static_cast<double>(scores.at(row, i)), p, 1e-6 * p) << row << ", " << i;
         ASSERT_NEAR(static_cast<double>(slopes.at(row, i)), slope, 1e-6 * std::abs(slope) + 1e-30) << row << ", " << i;
       }
+  });
+}
+
+TEST(AttentionRows, WeightsOfNoConsequenceAreZero) {
+  withEverySet([] {
+    constexpr float kGone = -71, kKept = -68; // e^-69.66 is 2^-100.5
+    constexpr int64_t kMany = 37;             // not all at once
+    const std::vector<RowRange> seen(kMany, {0, kStep});
+    Block scores(kMany), slopes(kMany);
+    const auto fill = [&] {
+      for (int64_t row = 0; row < kMany; ++row)
+        for (int64_t i = 0; i < kStep; ++i)
+          scores.at(row, i) = i == 40 ? 0 : i % 2 == 0 ? kGone : kKept, slopes.at(row, i) = 1;
+    };
+    const auto expectWeights = [&](Block &of) {
+      for (int64_t row = 0; row < kMany; ++row)
+        for (int64_t i = 0; i < kStep; ++i) {
+          const double weight = i == 40 ? 1 : i % 2 == 0 ? 0 : std::exp(static_cast<double>(kKept));
+          ASSERT_NEAR(static_cast<double>(of.at(row, i)), weight, 1e-6 * weight) << row << ", " << i;
+        }
+    };
+    fill();
+    std::vector<float> most(kMany, -kInfinity), factors(kMany);
+    std::vector<double> totals(kMany);
+    foldScores({scores.data(), kMany, kStep, seen.data()}, 1, most.data(), totals.data(), factors.data());
+    expectWeights(scores);
+    fill();
+    const std::vector<float> none(kMany);
+    sendBackScores({scores.data(), kMany, kStep, seen.data()}, 1, none.data(), none.data(), slopes.data());
+    expectWeights(scores);
+    expectWeights(slopes);
   });
 }
 
