@@ -26,8 +26,8 @@ constexpr double kBriefEffort = 0.25;
 struct Life {
   uint32_t first = 0, last = 0;
   double begin = 0, end = 0;
-  int64_t opener = 0;                    ///< stream of the first command
-  llvm::SmallDenseSet<int64_t, 2> users; ///< streams of all
+  int64_t opener = 0;    ///< stream of the first command
+  bool isShared = false; ///< whether commands of other streams use it, too
 };
 using Lifetimes = llvm::MapVector<Operation *, Life>;
 
@@ -74,13 +74,14 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   static Lifetimes lifetimesOf(const Timed &timed) {
     struct Use {
       uint32_t moment;
+      int64_t stream;
       bool writes;
     };
     llvm::MapVector<Operation *, SmallVector<Use>> uses;
     for (auto [moment, command] : llvm::enumerate(timed.commands))
       for (Access access : accessesOf(command))
         if (!access.slot.getPersistent())
-          uses[access.slot].push_back({uint32_t(moment), access.writes()});
+          uses[access.slot].push_back({uint32_t(moment), streamOf(command), access.writes()});
     Lifetimes lifetimes;
     for (auto &[slot, list] : uses) {
       // Reads before the first write are of what the iteration before wrote.
@@ -91,11 +92,11 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       Life life;
       life.first = list[opener].moment, life.last = opener > 0 ? list[opener - 1].moment : list.back().moment;
       life.begin = life.end = timed.starts[life.first];
-      life.opener = streamOf(timed.commands[life.first]);
+      life.opener = list[opener].stream;
       for (auto [i, use] : llvm::enumerate(list)) {
         life.begin = i < opener ? life.begin : std::min(life.begin, timed.starts[use.moment]);
         life.end = std::max(life.end, timed.ends[use.moment] + (i < opener ? timed.period : 0));
-        life.users.insert(streamOf(timed.commands[use.moment]));
+        life.isShared |= use.stream != life.opener;
       }
       // What reaches beyond an iteration's time is there at its border: no two such slots share bytes, whatever the order in
       // which the commands of different iterations are issued, which is not quite that of time.
@@ -220,12 +221,10 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       packed.slots.push_back(slot);
       lives.push_back(life);
     }
-    llvm::SmallDenseSet<int64_t, 4> openers;
-    for (const Life &life : lives)
-      openers.insert(life.opener);
-    for (auto [life, request] :
-         llvm::zip(lives, packed.requests)) // what one stream uses, and another never follows, has no wait
-      request.stretches = openers.size() > 1 || life.users.size() > 1 || !openers.contains(*life.users.begin());
+    // What one stream uses, and another never follows, has nobody who waits.
+    const bool isOfOne = llvm::all_of(lives, [&](const Life &life) { return life.opener == lives.front().opener; });
+    for (auto [life, request] : llvm::zip(lives, packed.requests))
+      request.stretches = life.isShared || !isOfOne;
     std::vector<passes::SlotRequest> inTime = packed.requests;
     passes::PackOptions options;
     options.moments = placeInTime(lives, timed.period, inTime);
