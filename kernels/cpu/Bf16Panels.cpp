@@ -29,7 +29,7 @@ MT_TILES void multiplyAll(Units units, int64_t rows, int64_t columns, int64_t de
       float *to = c + i * line + j;
       const float *from = adds ? to : nullptr;
       if (units == Units::tiles)
-        multiplyTiles(of, left, right, depth / kPair, from, line, to, line, Nothing());
+        multiplyTiles<false>(of, left, right, depth / kPair, from, line, to, line, Nothing());
       else
         multiplyVectors(of, left, right, depth / kPair, from, line, to, line, Nothing());
     }

@@ -9,14 +9,16 @@ namespace {
 constexpr int64_t kLine = 64; ///< bytes, of the cache
 
 /// Parts of a product that stay in the caches, those of the depth its steps, in elements: on tiles rows of A in the
-/// first and columns of B by pairs in the second; vectors read both from the second.
+/// first and columns of B by pairs in the second; vectors read both from the second. Steps are deeper where sums that
+/// are not whole have no place in C, and shallower where they have, so that more rows are kept.
 struct Parts {
   int64_t deepest, tall, ofB;
   int64_t ofA; ///< elements of the rows that are kept, packed, for all columns; 0: none are
-  static constexpr Parts of(Units units) {
+  static constexpr Parts of(Units units, bool inPlace) {
     if (units == Units::splitTiles)
       return {384, kPair, 128 * 1024, 256 * 1024};
-    return units == Units::tiles ? Parts{1536, kPair, 384 * 1024, 768 * 1024} : Parts{1024, 128, 1024 * 768, 0};
+    return units == Units::tiles ? Parts{inPlace ? 1536 : 3072, kPair, 384 * 1024, 768 * 1024}
+                                 : Parts{1024, 128, 1024 * 768, 0};
   }
   int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
   int64_t width(int64_t n, int64_t deep) const { return Chunks(n, ceilDivide(n, ofB / deep), kPair).size; }
@@ -51,33 +53,52 @@ template <typename T> struct Ahead {
   }
 };
 
-MT_VECTORS_INLINE __m512 loadFloats(const void *from, DType type, int64_t at, __mmask16 mask) {
-  if (type == DType::f32)
-    return _mm512_maskz_loadu_ps(mask, static_cast<const float *>(from) + at);
-  return _mm512_castsi512_ps(_mm512_slli_epi32(loadWords(static_cast<const Bf16 *>(from) + at, mask), 16));
-}
+/// 32 of a row, or as many as a mask has.
+struct RowOf32 {
+  __m512 low, high;
+
+  MT_VECTORS_INLINE static RowOf32 load(const void *from, DType type, int64_t at, __mmask32 mask) {
+    const auto left = static_cast<__mmask16>(mask), right = static_cast<__mmask16>(mask >> kSide);
+    if (type == DType::f32) {
+      const float *floats = static_cast<const float *>(from) + at;
+      return {_mm512_maskz_loadu_ps(left, floats), _mm512_maskz_loadu_ps(right, floats + kSide)};
+    }
+    const __m512i words = _mm512_maskz_loadu_epi16(mask, static_cast<const Bf16 *>(from) + at);
+    return {widen(_mm512_castsi512_si256(words)), widen(_mm512_extracti64x4_epi64(words, 1))};
+  }
+  MT_VECTORS_INLINE void add(const RowOf32 &other) {
+    low = _mm512_add_ps(low, other.low), high = _mm512_add_ps(high, other.high);
+  }
+  MT_VECTORS_INLINE void store(void *to, DType type, int64_t at, __mmask32 mask) const {
+    if (type == DType::bf16)
+      return _mm512_mask_storeu_epi16(static_cast<Bf16 *>(to) + at, mask, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    float *floats = static_cast<float *>(to) + at;
+    _mm512_mask_storeu_ps(floats, static_cast<__mmask16>(mask), low);
+    _mm512_mask_storeu_ps(floats + kSide, static_cast<__mmask16>(mask >> kSide), high);
+  }
+};
 
 /// Rows [begin, end) by columns of `sums` [32, 32], finished, to C, whose first element there is `at`.
 MT_VECTORS_INLINE void finish(const float *sums, int64_t begin, int64_t end, int64_t columns, const Bf16Result &result,
                               int64_t column, int64_t at, int64_t line) {
-  for (int64_t half = 0; half < columns; half += kSide) {
-    const auto mask = static_cast<__mmask16>(first(columns - half));
-    const __m512 alpha = _mm512_set1_ps(result.alpha),
-                 bias = result.bias ? loadFloats(result.bias, result.biasType, column + half, mask) : _mm512_setzero_ps();
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = at + i * line + half;
-      __m512 value = _mm512_mul_ps(alpha, _mm512_loadu_ps(sums + i * kPair + half));
-      if (result.bias)
-        value = _mm512_add_ps(value, bias);
-      if (result.adds)
-        value = _mm512_add_ps(value, loadFloats(result.c, result.type, place, mask));
-      if (result.addend)
-        value = _mm512_add_ps(value, loadFloats(result.addend, result.type, place, mask));
-      if (result.type == DType::f32)
-        _mm512_mask_storeu_ps(static_cast<float *>(result.c) + place, mask, value);
-      else
-        _mm256_mask_storeu_epi16(static_cast<Bf16 *>(result.c) + place, mask, (__m256i)_mm512_cvtneps_pbh(value));
-    }
+  const __mmask32 mask = first(columns);
+  const __m512 alpha = _mm512_set1_ps(result.alpha);
+  const DType type = result.type;
+  void *const c = result.c;
+  const void *const addend = result.addend;
+  const bool adds = result.adds, hasBias = result.bias != nullptr;
+  const RowOf32 bias = hasBias ? RowOf32::load(result.bias, result.biasType, column, mask) : RowOf32{alpha, alpha};
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t place = at + i * line;
+    const float *row = sums + i * kPair;
+    RowOf32 value{_mm512_mul_ps(alpha, _mm512_load_ps(row)), _mm512_mul_ps(alpha, _mm512_load_ps(row + kSide))};
+    if (hasBias)
+      value.add(bias);
+    if (adds)
+      value.add(RowOf32::load(c, type, place, mask));
+    if (addend)
+      value.add(RowOf32::load(addend, type, place, mask));
+    value.store(c, type, place, mask);
   }
 }
 
@@ -108,8 +129,8 @@ template <typename T> class Multiplication {
 public:
   MT_TILES Multiplication(const Gemm &gemm, const UnitSide<T> &a, const UnitSide<T> &b, const Bf16Result &result,
                           int64_t deepest, std::byte *scratch)
-      : gemm(gemm), a(a), b(b), result(result), onTiles(units != Units::vectors),
-        inPlace(!kSplit && result.keepsSums()),
+      : gemm(gemm), a(a), b(b), result(result), inPlace(!kSplit && result.keepsSums()),
+        onTiles(units != Units::vectors),
         isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
                  (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
         deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)),
@@ -146,9 +167,9 @@ private:
   const UnitSide<T> &a, &b;
   const Bf16Result &result;
   const Units units = kSplit ? Units::splitTiles : bf16Units();
-  const Parts parts = Parts::of(units);
+  const bool inPlace; ///< sums are kept in C
+  const Parts parts = Parts::of(units, inPlace);
   const bool onTiles;
-  const bool inPlace;       ///< sums are kept in C
   const bool isDirect;      ///< A is read where it lies
   const int64_t deep, wide; ///< of a part
   const int64_t kept;       ///< rows that are packed for all columns; 0: for a part
@@ -203,7 +224,7 @@ private:
         if constexpr (kSplit)
           packTile(ofB, j, k, true, at), packTile(ofB, j + kSide, k, true, at + strip);
         else
-          pairTiles(ofB, j, k, at, strip);
+          pairTiles<false>(ofB, j, k, at, strip);
       }
   }
 
@@ -288,7 +309,7 @@ private:
     if constexpr (kSplit)
       multiplySplitTiles(of, packed, behind, tiles, to, meanwhile);
     else if (onTiles)
-      multiplyTiles(of, packed, behind, tiles, from, line, to, toLine, meanwhile);
+      multiplyTiles<true>(of, packed, behind, tiles, from, line, to, toLine, meanwhile);
     else
       multiplyVectors(of, packed, behind, tiles, from, line, to, toLine, ahead);
     if (isFinished) {
@@ -309,8 +330,9 @@ MT_VECTORS static void packChunk(const Panel &panel, int64_t across, bool inPair
   pack(panel, across, across + kPair, inPairs, to);
 }
 
-SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
-    : across(across), depth(depth), deep(Parts::of(bf16Units()).depth(depth.end(0))), inPairs(inPairs), to(to) {}
+SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, bool cKeepsSums, Bf16 *to)
+    : across(across), depth(depth), deep(Parts::of(bf16Units(), cKeepsSums).depth(depth.end(0))), inPairs(inPairs),
+      to(to) {}
 
 int64_t SharedSide::chunks() const { return depth.count * steps() * ceilDivide(across, kPair); }
 
@@ -333,7 +355,7 @@ bool liesForUnits(const Gemm &gemm, Units units) {
 }
 
 uint64_t unitScratch(Units units, int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
-  const Parts parts = Parts::of(units);
+  const Parts parts = Parts::of(units, cKeepsSums);
   return units == Units::splitTiles ? Multiplication<float>::scratch(parts, m, n, k, cKeepsSums)
                                     : Multiplication<Bf16>::scratch(parts, m, n, k, cKeepsSums);
 }
@@ -354,7 +376,7 @@ void multiplyByUnits(const Gemm &gemm, const float *a, const float *b, const Bf1
 
 namespace mt::kernels::cpu {
 
-SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
+SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, bool, Bf16 *to)
     : across(across), depth(depth), deep(kPanel), inPairs(inPairs), to(to) {}
 int64_t SharedSide::chunks() const { return 0; }
 void SharedSide::pack(int64_t, const Bf16 *, int64_t, bool) const {}

@@ -35,7 +35,7 @@ struct Bf16Result {
 class SharedSide {
 public:
   /// `across` by `depth`, whose parts, at multiples of 32, are summed apart; `to`, aligned to 64: Packed::elements().
-  SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to);
+  SharedSide(int64_t across, Chunks depth, bool inPairs, bool cKeepsSums, Bf16 *to);
 
   /// Pieces that are laid out one by one, in any order.
   int64_t chunks() const;

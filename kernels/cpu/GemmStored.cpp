@@ -52,14 +52,14 @@ int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
 struct StoredProduct::SharedSides {
   std::optional<SharedSide> a, b;
 
-  SharedSides(const Gemm &gemm, const GemmBlocks &cut, ThreadPool &pool) {
+  SharedSides(const Gemm &gemm, const GemmBlocks &cut, bool cKeepsSums, ThreadPool &pool) {
     if (!cut.sharesA && !cut.sharesB)
       return;
     auto *to = reinterpret_cast<Bf16 *>(pool.sharedScratch(cut.sharedBytes(gemm)));
     if (cut.sharesA)
-      a.emplace(gemm.m, cut.depth, packsLeftInPairs(gemm.transposeA, bf16Units()), to);
+      a.emplace(gemm.m, cut.depth, packsLeftInPairs(gemm.transposeA, bf16Units()), cKeepsSums, to);
     if (cut.sharesB)
-      b.emplace(gemm.n, cut.depth, true, to + (a ? Packed::elements(gemm.m, gemm.k) : 0));
+      b.emplace(gemm.n, cut.depth, true, cKeepsSums, to + (a ? Packed::elements(gemm.m, gemm.k) : 0));
   }
 
   void pack(const Gemm &gemm, const Operands &of, ThreadPool &pool) const {
@@ -94,13 +94,14 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
     cuts.emplace_back(gemm, units, batches, depth, pool.threads);
 }
 
+bool StoredProduct::cKeepsSums() const { return Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums(); }
+
 Scratch StoredProduct::scratch() const {
   if (onUnits()) {
     Scratch most;
-    const bool cKeepsSums = Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums();
     for (const GemmBlocks &cut : cuts)
       most = most.either({.own = unitScratch(units, std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
-                                             cut.depth.end(0), cKeepsSums),
+                                             cut.depth.end(0), cKeepsSums()),
                           .shared = cut.sharedBytes(gemm)});
     return most;
   }
@@ -208,7 +209,7 @@ void StoredProduct::addParts(ThreadPool &pool, StoredResult c, const float *sums
 
 void StoredProduct::multiplyOver(ThreadPool &pool, const Operands &of) const {
   const GemmBlocks &cut = cutFor(pool);
-  const SharedSides shared(gemm, cut, pool);
+  const SharedSides shared(gemm, cut, cKeepsSums(), pool);
   shared.pack(gemm, of, pool);
   pool.parallelFor(batches * cut.count(),
                    [&](int64_t chunk) { multiplyBlock(cut, chunk % cut.count(), of.at(chunk / cut.count()), shared); });

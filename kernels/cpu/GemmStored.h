@@ -74,6 +74,7 @@ private:
   Units units;
 
   bool onUnits() const { return units != Units::floats; }
+  bool cKeepsSums() const; ///< while they are not whole
   const GemmBlocks &cutFor(const ThreadPool &pool) const {
     return cuts[onUnits() ? GemmBlocks::poolFor(pool.threads()) : 0];
   }
