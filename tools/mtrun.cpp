@@ -43,15 +43,7 @@ int main(int argc, char **argv) {
     std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);
     return said->status;
   }
-  Status status = std::visit(
-      [](const auto &options) -> Status {
-        if constexpr (requires { options.machine.isa; })
-          MT_TRY(device::useInstructionSet(options.machine.isa));
-        else if constexpr (requires { options.isa; })
-          MT_TRY(device::useInstructionSet(options.isa));
-        return Run()(options);
-      },
-      command);
+  Status status = std::visit([](const auto &options) -> Status { return Run()(options); }, command);
   if (status)
     status = flushOut();
   if (status)

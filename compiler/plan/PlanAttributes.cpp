@@ -111,7 +111,7 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
   if (failed(target))
     return failure();
   passes::readSettings(module, plan.settings);
-  plan.target = {target->name, target->device, target->unified, target->shares};
+  plan.target = {target->name, target->device, target->unified, target->shares, target->isa};
   plan.ranks = target->ranks;
   Reader m{model};
   plan.model = {m.text("file"), m.text("name"), uint64_t(m.integer("digest")), 0, m.integer("vocabulary")};

@@ -2,6 +2,7 @@
 
 #include "compiler/target/Builtins.h"
 #include "compiler/target/Rates.h"
+#include "kernels/InstructionSets.h"
 
 #include <fmt/ranges.h>
 
@@ -32,6 +33,9 @@ Status checkNumbers(const Target &target) {
     return fail("name is empty");
   if (target.device != "cpu" && target.device != "cuda")
     return fail("device is '{}'; it must be cpu or cuda", target.device);
+  if (!target.isa.empty() &&
+      std::ranges::find(kernels::kInstructionSets, target.isa) == kernels::kInstructionSets.end())
+    return fail("isa is '{}'; it must be one of {}", target.isa, fmt::join(kernels::kInstructionSets, ", "));
   if (target.devices < 1 || target.devices > kMostDevices)
     return fail("devices is {}; it must be between 1 and {}", target.devices, kMostDevices);
   if (target.devices > 1 && target.unified)

@@ -27,6 +27,7 @@ struct Target {
   std::string name;
   std::string device = "cpu";   ///< cpu or cuda
   bool unified = false;         ///< device and host memory are the same bytes: no copies in a plan
+  std::string isa = {};         ///< that the host's kernels are held to (kernels/InstructionSets.h); empty: none
   uint32_t devices = 1;         ///< each with the memory, rates and link to the host that follow
   uint64_t deviceMemory = 0;    ///< bytes that a plan may use, of a device
   uint64_t hostMemory = 0;      ///< bytes that a plan may use
@@ -80,8 +81,8 @@ std::vector<std::string> targetNames();
 Result<Target> findTarget(std::string_view nameOrFile);
 
 /// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB");
-/// `devices`, `peers`, `contention`, `calls` and what is of a disk or of ranks may be left out. An object "measured" is
-/// left to people.
+/// `isa`, `devices`, `peers`, `contention`, `calls` and what is of a disk or of ranks may be left out. An object
+/// "measured" is left to people.
 Result<Target> parseTarget(std::string_view json, std::string_view origin);
 std::string printTarget(const Target &target);
 

@@ -16,9 +16,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 24> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 25> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
+                                               {"isa", &Target::isa},
                                                {"devices", &Target::devices},
                                                {"device_memory", &Target::deviceMemory},
                                                {"host_memory", &Target::hostMemory},
@@ -43,8 +44,9 @@ constexpr std::array<TargetField, 24> kFields{{{"name", &Target::name},
 /// Of the fields, what a file need not have.
 bool mayMiss(const TargetField &field) {
   return std::holds_alternative<std::vector<std::string> Target::*>(field.member) ||
-         std::holds_alternative<uint32_t Target::*>(field.member) || field.name.starts_with("disk_") ||
-         field.name.starts_with("network_") || field.name.starts_with("device_network_");
+         std::holds_alternative<uint32_t Target::*>(field.member) || field.name == "isa" ||
+         field.name.starts_with("disk_") || field.name.starts_with("network_") ||
+         field.name.starts_with("device_network_");
 }
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {

@@ -1,5 +1,6 @@
 #include "kernels/cpu/InstructionSet.h"
 
+#include "kernels/InstructionSets.h"
 #include "kernels/cpu/Bf16Units.h"
 #include <dnnl.h>
 #include <fmt/format.h>
@@ -15,22 +16,17 @@ namespace {
 
 /// Better sets of Highway's are lower bits.
 struct Set {
-  std::string_view name;
   int64_t highway;
   dnnl_cpu_isa_t library;
   bool floatsOnTiles = false;
 };
-constexpr std::array<Set, 6> kSets = {{{"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
-                                       {"avx2", HWY_AVX2, dnnl_cpu_isa_avx2},
-                                       {"avx512", HWY_AVX3, dnnl_cpu_isa_avx512_core},
-                                       {"avx512-bf16", HWY_AVX3, dnnl_cpu_isa_avx512_core_bf16},
-                                       {"amx", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx},
-                                       {"amx-f32", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx, true}}};
-constexpr auto kNames = [] {
-  std::array<std::string_view, kSets.size()> names;
-  std::ranges::transform(kSets, names.begin(), &Set::name);
-  return names;
-}();
+constexpr std::array<Set, kInstructionSets.size()> kSets = {
+    {{HWY_SSE4, dnnl_cpu_isa_sse41}, // in the order of their names
+     {HWY_AVX2, dnnl_cpu_isa_avx2},
+     {HWY_AVX3, dnnl_cpu_isa_avx512_core},
+     {HWY_AVX3, dnnl_cpu_isa_avx512_core_bf16},
+     {HWY_AVX3, dnnl_cpu_isa_avx512_core_amx},
+     {HWY_AVX3, dnnl_cpu_isa_avx512_core_amx, true}}};
 
 constexpr int64_t kMany = 1024; ///< more than what tiles multiply needs
 std::string_view unitsText() {
@@ -55,12 +51,11 @@ std::string instructionSet() {
                      static_cast<unsigned>(dnnl_get_effective_cpu_isa()), unitsText());
 }
 
-std::span<const std::string_view> instructionSetNames() { return kNames; }
-
 Status useInstructionSet(std::string_view name) {
-  const auto set = std::ranges::find(kSets, name, &Set::name);
-  if (set == kSets.end())
-    return fail("{}: must be {}", name, fmt::join(kNames, ", "));
+  const auto found = std::ranges::find(kInstructionSets, name);
+  if (found == kInstructionSets.end())
+    return fail("{}: must be {}", name, fmt::join(kInstructionSets, ", "));
+  const Set *set = kSets.begin() + (found - kInstructionSets.begin());
   if (const dnnl_status_t status = dnnl_set_max_cpu_isa(set->library); status != dnnl_success)
     return fail("{}: the library that multiplies, oneDNN, cannot be held to it", name);
   const auto wanted = static_cast<unsigned>(set->library);

@@ -4,7 +4,6 @@
 
 #include "runtime/base/Status.h"
 
-#include <span>
 #include <string>
 
 namespace mt::kernels::cpu {
@@ -14,12 +13,8 @@ namespace mt::kernels::cpu {
 /// texts: equal bits.
 std::string instructionSet();
 
-/// Names of sets that kernels can be held to, from the least. The last, "amx-f32", is used only by name: what it
-/// multiplies f32 on must not be what others of a machine use up (measurements.md).
-std::span<const std::string_view> instructionSetNames();
-
-/// Holds all kernels of the process to a set, where the machine has a better one. Before the first is prepared. Errors:
-/// there is no set of that name; the machine lacks it.
+/// Holds all kernels of the process to a set of that name (kernels/InstructionSets.h), where the machine has a better
+/// one. Before the first is prepared. Errors: there is no set of that name; the machine lacks it.
 Status useInstructionSet(std::string_view name);
 
 } // namespace mt::kernels::cpu

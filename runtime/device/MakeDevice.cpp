@@ -1,6 +1,8 @@
 #include "runtime/device/MakeDevice.h"
 
+#include "kernels/cpu/Bf16Units.h"
 #include "kernels/cpu/InstructionSet.h"
+#include "runtime/base/Log.h"
 #include "runtime/base/Threads.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/host/MachineMemory.h"
@@ -177,14 +179,20 @@ Result<std::string> processorsOf(const std::string &name) {
   return gpu.ok() ? Result<std::string>(*gpu + ", " + kernels::cpu::instructionSet()) : gpu.status().within("--device " + name);
 }
 
-Status useInstructionSet(const std::string &name) {
-  return name.empty() ? Status() : kernels::cpu::useInstructionSet(name).within("--isa");
+Status useInstructionSet(const std::string &name, const plan::Target &target) {
+  if (!name.empty())
+    return kernels::cpu::useInstructionSet(name).within("--isa");
+  if (target.isa.empty())
+    return {};
+  if (const Status used = kernels::cpu::useInstructionSet(target.isa); !used)
+    log().warn("the plan's target: isa {}; kernels use the best instructions there are, and results differ in their "
+               "last bits from those of its machine",
+               used.message());
+  return {};
 }
 
-std::vector<std::string> instructionSetNames() {
-  const std::span<const std::string_view> names = kernels::cpu::instructionSetNames();
-  return {names.begin(), names.end()};
-}
+bool couldMultiplyFloatsOnTiles() { return kernels::cpu::bf16Units() == kernels::cpu::Units::tiles; }
+void multiplyFloatsOnTiles(bool does) { kernels::cpu::multiplyFloatsOnTiles(does); }
 
 std::string builtWithCuda() {
 #ifdef MT_HAS_CUDA

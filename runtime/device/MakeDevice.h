@@ -60,11 +60,14 @@ Result<uint64_t> availableMemory(const std::string &name);
 /// where one takes part.
 Result<std::string> processorsOf(const std::string &name);
 
-/// Holds the kernels of the host to an instruction set (kernels/cpu/InstructionSet.h); to none where it has no name.
-/// Before anything is prepared.
-Status useInstructionSet(const std::string &name);
-/// The names of all, from the least.
-std::vector<std::string> instructionSetNames();
+/// Holds the kernels of the host to the instruction set (kernels/InstructionSets.h) that a run names, else to that of
+/// the plan's target: where the machine lacks this, a warning says so, and kernels use the best there is. Before
+/// anything is prepared.
+Status useInstructionSet(const std::string &name, const plan::Target &target = {});
+/// Whether tiles could multiply f32 here, and kernels are not held to less: and from then on, whether those that are
+/// prepared let them.
+bool couldMultiplyFloatsOnTiles();
+void multiplyFloatsOnTiles(bool does);
 
 /// The CUDA version this was built with, "13.0"; empty without CUDA.
 std::string builtWithCuda();

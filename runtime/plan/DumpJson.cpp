@@ -192,7 +192,11 @@ Json tables(const Plan &plan) {
             {"layers", plan.model.layers},
             {"vocabulary", plan.model.vocabulary}}},
           {"settings", toJson(plan.settings)},
-          {"target", {{"name", plan.target.name}, {"device", plan.target.device}, {"unified", plan.target.unified}}},
+          {"target",
+           {{"name", plan.target.name},
+            {"device", plan.target.device},
+            {"unified", plan.target.unified},
+            {"isa", plan.target.isa}}},
           {"prediction", toJson(plan.prediction)},
           {"spaces", listOf(plan.spaces,
                             [](const Space &space) -> Json {

@@ -74,7 +74,8 @@ private:
       line("  packed     {}", packed);
     line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
          settings.parked, settings.updates);
-    line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");
+    line("  target     {} ({}{}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "",
+         plan.target.isa.empty() ? "" : ", " + plan.target.isa);
     if (plan.ranks > 1)
       line("  ranks      {}, each with a batch of {}", plan.ranks, settings.batch / plan.ranks);
     printPrediction();

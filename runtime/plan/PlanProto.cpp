@@ -196,6 +196,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
   to->mutable_target()->set_unified(plan.target.unified);
+  to->mutable_target()->set_isa(plan.target.isa);
   for (const auto &row : plan.target.contention)
     for (double share : row)
       to->mutable_target()->add_contention(share);
@@ -418,7 +419,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .narrowExchange = settings.narrow_exchange(),
                    .everyRowCounts = settings.every_row_counts(),
                    .lossOfRows = settings.loss_of_rows()};
-  plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
+  plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}, from.target().isa()};
   for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()); ++i)
     plan.target.contention[i / kStreamKinds][i % kStreamKinds] = from.target().contention(static_cast<int>(i));
   const auto &prediction = from.prediction();

@@ -231,6 +231,7 @@ struct Target {
   std::string name, device;
   bool unified = false;
   Contention contention = {};
+  std::string isa = {}; ///< that the host's kernels are held to (kernels/InstructionSets.h); empty: none
 };
 struct Prediction {
   double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0, diskSeconds = 0;

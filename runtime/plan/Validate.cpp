@@ -1,5 +1,6 @@
 #include "runtime/plan/Validate.h"
 
+#include "kernels/InstructionSets.h"
 #include "kernels/Optimizers.h"
 #include "runtime/base/Utf8.h"
 #include "runtime/plan/Dump.h"
@@ -380,7 +381,11 @@ Status checkRanks(const Plan &plan) {
   return {};
 }
 
-Status checkContention(const Plan &plan) {
+Status checkTarget(const Plan &plan) {
+  if (const std::string &isa = plan.target.isa;
+      !isa.empty() && std::ranges::find(kernels::kInstructionSets, isa) == kernels::kInstructionSets.end())
+    return fail("the target's instruction set is '{}'; it must be one of {}", isa,
+                fmt::join(kernels::kInstructionSets, ", "));
   for (const auto &row : plan.target.contention)
     for (double share : row)
       if (!(share >= 0 && share <= 100))
@@ -389,7 +394,7 @@ Status checkContention(const Plan &plan) {
 }
 
 Status validate(const Plan &plan) {
-  MT_TRY(checkContention(plan));
+  MT_TRY(checkTarget(plan));
   MT_TRY(checkRanks(plan));
   MT_TRY(validateTables(plan));
   MT_TRY(validateTemplates(plan));

@@ -148,13 +148,37 @@ public:
 
   size_t callCount() const { return works.size() - firstCall; }
 
+  /// The instruction set that the target names, and kernels are held to from now on: what the options say, else amx-f32
+  /// where tiles multiply f32 faster than vectors do by a tenth, else none. How much faster they do, into `measured`.
+  Result<std::string> chooseInstructionSet(nlohmann::ordered_json &measured) {
+    if (!options.isa.empty() || gpu || !device::couldMultiplyFloatsOnTiles())
+      return options.isa;
+    constexpr int kTurns = 12; // tiles of a shared machine are fast and slow by turns of seconds
+    const Work large = {Lane::compute, product(DType::f32, sizes.product)};
+    MT_ASSIGN(bench, Bench::create(options.device, options.threads, {large, large}));
+    double seconds[2] = {};
+    for (int turn = 0; turn < kTurns; ++turn)
+      for (const bool onTiles : {false, true}) {
+        device::multiplyFloatsOnTiles(onTiles);
+        MT_ASSIGN(const double one, bench->time(onTiles, sizes.seconds));
+        seconds[onTiles] += one;
+      }
+    const double faster = seconds[0] / seconds[1];
+    measured["f32_on_tiles"] = faster;
+    device::multiplyFloatsOnTiles(faster > 1.1);
+    return std::string(faster > 1.1 ? "amx-f32" : "");
+  }
+
   /// The target, in the words of compiler/target. `network`: what was measured before, if it was.
   Result<nlohmann::ordered_json> measure(const std::optional<NetworkRates> &network) {
+    nlohmann::ordered_json target, measured;
+    MT_ASSIGN(const std::string isa, chooseInstructionSet(measured));
     MT_ASSIGN(bench, Bench::create(options.device, options.threads, works));
-    nlohmann::ordered_json target;
     target["name"] = "probed";
     target["device"] = gpu ? "cuda" : "cpu";
     target["unified"] = !gpu;
+    if (!isa.empty())
+      target["isa"] = isa;
     target["device_memory"] = gpu ? deviceMemory / 100 * 98 : hostMemory; // 2 % for tables of registered memory and others
     target["host_memory"] = hostMemory;
     MT_TRY(state(target, "upload_bandwidth", static_cast<double>(sizes.copyBytes), upload));
@@ -183,11 +207,11 @@ public:
         target["device_network_bandwidth"] = network->deviceBandwidth;
     }
     target["contention"] = shared;
-    nlohmann::ordered_json &measured = target["measured"];
     MT_TRY(state(measured, "updates_per_second", static_cast<double>(sizes.hostElements), updates));
     MT_TRY(state(measured, "split_updates_per_second", static_cast<double>(sizes.hostElements), splitUpdates));
     MT_TRY(state(measured, "host_copy_bandwidth", kernels::traffic(works[hostCopy].call), hostCopy));
     MT_ASSIGN(measured["links_beside_updates"], slowdown({upload, download, splitUpdates}));
+    target["measured"] = measured;
     if (callCount() > 0)
       target["calls"] = calls();
     return target;
@@ -292,15 +316,19 @@ private:
 
 static Status probeMachine(const ProbeOptions &options, const std::optional<NetworkRates> &network) {
   MT_ASSIGN(const uint64_t deviceMemory, device::availableMemory(options.device));
+  std::vector<plan::Plan> plans;
+  for (const std::string &path : options.plans) {
+    MT_TRY(keepInputs("-o", options.output, std::vector<InputFile>{{"the plan", path}}));
+    MT_ASSIGN(plans.emplace_back(), plan::load(path));
+  }
+  MT_TRY(device::useInstructionSet(options.isa,
+                                   options.roofline && !plans.empty() ? plans.front().target : plan::Target()));
   if (options.hostMemory)
     host::trustMachineMemory();
   const uint64_t ownShare = host::machineMemory().available / 8 * 7; // the rest is the system's
   Probe probe(options, deviceMemory, options.hostMemory.value_or(ownShare));
-  for (const std::string &path : options.plans) {
-    MT_TRY(keepInputs("-o", options.output, std::vector<InputFile>{{"the plan", path}}));
-    MT_ASSIGN(plan::Plan plan, plan::load(path));
+  for (const plan::Plan &plan : plans)
     probe.addCalls(plan);
-  }
   if (options.roofline) {
     if (options.plans.empty())
       return fail("--roofline: it is of the calls of plans: name one");
@@ -328,18 +356,19 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
                                                    formatBandwidth(network->bandwidth), network->overhead * 1e6, past)
                                      : std::string();
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
-  return writeAbout(options.output,
-                    fmt::format("{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device "
-                                "memory {}; {:.2f} G updates/s, "
-                                "{:.2f} of split weights; copies within the host {}; both links and split updates at "
-                                "once take {:.2f} times as long; {}{}{} kernel calls\n",
-                                options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
-                                formatBandwidth(number("upload_bandwidth")),
-                                formatBandwidth(number("download_bandwidth")),
-                                formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")),
-                                measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
-                                formatBandwidth(measured("host_copy_bandwidth")), measured("links_beside_updates"),
-                                disk, others, probe.callCount()));
+  return writeAbout(
+      options.output,
+      fmt::format("{}: fp32 {:.0f}{}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device "
+                  "memory {}; {:.2f} G updates/s, "
+                  "{:.2f} of split weights; copies within the host {}; both links and split updates at "
+                  "once take {:.2f} times as long; {}{}{} kernel calls\n",
+                  options.output, number("fp32_flops") / 1e9,
+                  target->contains("isa") ? fmt::format(" ({})", (*target)["isa"].get<std::string>()) : "",
+                  number("bf16_flops") / 1e9, formatBandwidth(number("upload_bandwidth")),
+                  formatBandwidth(number("download_bandwidth")), formatBandwidth(number("host_bandwidth")),
+                  formatBandwidth(number("device_bandwidth")), measured("updates_per_second") / 1e9,
+                  measured("split_updates_per_second") / 1e9, formatBandwidth(measured("host_copy_bandwidth")),
+                  measured("links_beside_updates"), disk, others, probe.callCount()));
 }
 
 /// From the memory of GPUs: each rank's first of those that are named, else one of its own. Where that cannot be, a

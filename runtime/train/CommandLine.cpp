@@ -1,5 +1,6 @@
 #include "runtime/train/CommandLine.h"
 
+#include "kernels/InstructionSets.h"
 #include "kernels/Optimizers.h"
 #include "runtime/base/NumberChecks.h"
 #include "runtime/base/Sizes.h"
@@ -31,7 +32,9 @@ const CLI::Validator kInnerShare =
     realNumber([](double value) { return value > 0 && value < 1; }, "in the range (0 - 1)");
 const CLI::Validator kNotNegative = realNumber([](double value) { return value >= 0; }, "of at least 0");
 const CLI::Validator kPositive = realNumber([](double value) { return value > 0; }, "above 0");
-const CLI::Validator kInstructionSets = CLI::IsMember(device::instructionSetNames()).description("");
+const CLI::Validator kInstructionSets =
+    CLI::IsMember(std::vector<std::string>(kernels::kInstructionSets.begin(), kernels::kInstructionSets.end()))
+        .description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
 
 /// What usual(optimizer) is: "0.9", or "0.01 with adamw, 0 with sgd".
@@ -166,12 +169,12 @@ private:
     return train;
   }
 
-  static void addInstructionSet(CLI::App &command, std::string &name) {
+  static void addInstructionSet(CLI::App &command, std::string &name, const char *usual) {
     command
         .add_option("--isa", name,
                     "the best vector instructions that kernels use:\n" +
-                        fmt::format("{}", fmt::join(device::instructionSetNames(), ", ")) +
-                        "\n(default: what the processor has, amx-f32 if named); others\ngive other last bits")
+                        fmt::format("{}", fmt::join(kernels::kInstructionSets, ", ")) + usual +
+                        "; others give\nother last bits")
         ->check(kInstructionSets)
         ->type_name("NAME");
   }
@@ -184,7 +187,7 @@ private:
                     "GPU is fed)")
         ->check(kThreads)
         ->type_name("N");
-    addInstructionSet(command, machine.isa);
+    addInstructionSet(command, machine.isa, "\n(default: the target's, else the processor's best but amx-f32)");
     command
         .add_option_function<std::string>(
             "--host-memory-check", [&machine](const std::string &word) { machine.memoryCheck = word == "on"; },
@@ -549,7 +552,7 @@ private:
                            "machine's rates");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
-    addInstructionSet(*probeCommand, probe.isa);
+    addInstructionSet(*probeCommand, probe.isa, "\n(default: the processor's, amx-f32 if it is faster)");
   }
 
   CLI::App app;

@@ -4,7 +4,7 @@ docs/measurements.md.
 
     build/bin must hold the programs and kernels_bench; python must have torch (and, for models that are exported, onnx and
     onnxscript), else this says so and does nothing:
-    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet convnext] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N] [--isa NAME]
+    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet convnext] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N] [--target NAME_OR_FILE] [--isa NAME]
 """
 import argparse
 import collections
@@ -355,11 +355,11 @@ def measured(command, cwd=None):
 class Mt:
     name = "mt"
 
-    def __init__(self, bin_, folder, model, precision, steps, threads, isa):
+    def __init__(self, bin_, folder, model, precision, steps, threads, target, isa):
         self.folder, self.steps = folder, steps
         compiling, running = model.files(bin_, folder, steps)
         self.compile = [bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, *compiling, "--clip", "--precision", precision,
-                        "--target", "cpu"]
+                        "--target", target]
         self.dump = [bin_ / "mtc", "dump", "plan.bin", "--format", "json"]
         out, _ = measured(self.compile, cwd=folder)
         print(out.strip().splitlines()[-1], file=sys.stderr)
@@ -427,6 +427,7 @@ def main():
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--rounds", type=int, default=2, help="in each of which all are run")
     p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--target", default="cpu", help="of mt's plans: a name, or a file that mtrun probe wrote on this machine")
     p.add_argument("--isa", help="instructions that mt is held to, as mtrun --isa")
     p.add_argument("--skip-compile", action="store_true", help="leave torch.compile out")
     p.add_argument("--child", choices=["eager", "compile", "export"], help=argparse.SUPPRESS)
@@ -443,7 +444,9 @@ def main():
     if o.child:
         return child_torch(models[0], o.precision[0], o.child, o.steps, o.threads)
     bin_ = pathlib.Path(o.build).resolve() / "bin"
-    print(f"Machine: {machine()}; {o.threads} threads{f', mt held to {o.isa}' if o.isa else ''}. PyTorch {torch.__version__}; median of {o.rounds} times {o.steps} steps, in turns, each "
+    target = str(pathlib.Path(o.target).resolve()) if pathlib.Path(o.target).is_file() else o.target
+    isa = o.isa or json.loads(measured([bin_ / "mtc", "target", target])[0]).get("isa")
+    print(f"Machine: {machine()}; {o.threads} threads{f', mt held to {isa}' if isa else ''}. PyTorch {torch.__version__}; median of {o.rounds} times {o.steps} steps, in turns, each "
           f"after {WARMUP}.")
     if rate := best_rate(bin_):
         print(f"oneDNN's best sgemm: {rate:.0f} GFLOP/s.")
@@ -453,7 +456,7 @@ def main():
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for precision in o.precision:
             with tempfile.TemporaryDirectory(prefix="mt-bench-") as folder:
-                rivals = [Mt(bin_, pathlib.Path(folder), model, precision, o.steps, o.threads, o.isa)]
+                rivals = [Mt(bin_, pathlib.Path(folder), model, precision, o.steps, o.threads, target, o.isa)]
                 rivals += [Torch(model, precision, mode, o.steps, o.threads) for mode in (["eager"] if o.skip_compile else ["eager", "compile"])]
                 seconds, peaks = collections.defaultdict(list), {}
                 for _ in range(o.rounds):

@@ -3,6 +3,7 @@ number of threads; between sets losses within the golden bounds, and a run that 
 
     PATH=build/bin:$PATH python3 tests/e2e/instruction_sets.py
 """
+import json
 import pathlib
 
 import tool
@@ -21,6 +22,7 @@ class Bench:
         needs = {"sse4": "sse4_1", "avx2": "avx2", "avx512": "avx512bw", "avx512-bf16": "avx512_bf16", "amx": "amx_bf16", "amx-f32": "amx_bf16"}
         self.there = [name for name, flag in needs.items() if flag in flags]
         self.lacking = [name for name in needs if name not in self.there]
+        self.best = [name for name in self.there if name != "amx-f32"][-1]  # what is used without a name
 
     def train(self, precision, out, options="", steps=STEPS):
         self.scratch.run(f"mtrun {precision}.bin --data data.npz --shuffle off --steps {steps} --lr 0.003 --out {out} {options}")
@@ -41,8 +43,7 @@ def each_set_has_bits_of_its_own(b):
         worst = max(abs(x - y) / y for one in losses.values() for x, y in zip(one, losses[b.there[0]]))
         tool.expect(worst <= bound, f"{precision}: losses of sets differ by {worst:.2g}")
         best = b.train(precision, f"{precision}-best")
-        used = [name for name in b.there if name != "amx-f32"][-1]  # which must be asked for
-        tool.compare(runs[used], best, f"{precision}: the best set is not what is used without a name")
+        tool.compare(runs[b.best], best, f"{precision}: the best set is not what is used without a name")
         if "amx-f32" in runs:
             same = runs["amx-f32"][1] == runs["amx"][1]
             tool.expect(same == (precision == "bf16"), f"{precision}: amx-f32 has {'the same bits as' if same else 'other bits than'} amx")
@@ -61,6 +62,25 @@ def a_run_that_goes_on_with_another_says_so(b):
 
 
 @case
+def a_target_names_one(b):
+    """As a probe writes it: runs of its plans keep to it, unless they say otherwise or the machine lacks it."""
+    target = json.loads(b.scratch.run("mtc target cpu"))
+    least = b.there[0]
+    for name in [least, *b.lacking[-1:]]:
+        (b.scratch / f"{name}.json").write_text(json.dumps({**target, "isa": name}))
+        b.scratch.run(f"mtc compile model.onnx -o of-{name}.bin --batch 4 --seq 32 --target {name}.json")
+        tool.expect(f", {name})" in b.scratch.run(f"mtc dump of-{name}.bin"), f"the plan does not say {name}")
+    tool.compare(b.train("fp32", "named", f"--isa {least}"), b.train(f"of-{least}", "of-target"), f"a target of {least}")
+    tool.compare(b.train("fp32", "best"), b.train(f"of-{least}", "otherwise", f"--isa {b.best}"), "--isa against the target's")
+    loss = [b.scratch.run(f"mtrun eval {plan}.bin --data data.npz --from named") for plan in (f"of-{least}", "fp32")]
+    tool.expect(all("loss" in said for said in loss), f"evaluated: {loss}")
+    for name in b.lacking[-1:]:
+        tool.compare(b.train("fp32", "best-again"), b.train(f"of-{name}", "lacking"), f"a target of {name}, which is not there")
+        done = b.scratch.attempt(f"mtrun of-{name}.bin --data data.npz --steps 1 --out warned")
+        tool.expect(f"isa {name}: this machine's processor does not have it; kernels use the best" in done.stdout + done.stderr, f"no warning: {done}")
+
+
+@case
 def what_is_refused(b):
     done = b.scratch.attempt("mtrun fp32.bin --data data.npz --steps 1 --isa vax")
     tool.expect(done.returncode == 2 and "sse4" in done.stderr, f"{done.returncode}: {done.stderr}")
@@ -73,10 +93,19 @@ def what_is_refused(b):
 
 @case
 def what_is_probed(b):
-    """The calls of a plan as they run under a set, which the table of --roofline holds against the machine's rates."""
+    """The calls of a plan as they run under a set, which the table of --roofline holds against the machine's rates; and what
+    the target says: the set that was named, else whether f32 goes to tiles."""
     for name in b.there[:1] + b.there[-1:]:
         done = b.scratch.attempt(f"mtrun probe fp32.bin --brief --roofline --isa {name}")
         tool.expect(done.returncode == 0 and "matmul" in done.stdout, f"{name}: {done.returncode}: {done.stderr}{done.stdout}")
+    b.scratch.run(f"mtrun probe --brief --isa {b.there[0]} -o named.json")
+    said = b.scratch.run("mtrun probe --brief -o free.json")
+    named, free = (json.loads((b.scratch / name).read_text()) for name in ("named.json", "free.json"))
+    tool.expect(named["isa"] == b.there[0] and "f32_on_tiles" not in named["measured"], f"{named}")
+    faster = free["measured"].get("f32_on_tiles")
+    tool.expect((faster is not None) == ("amx" in b.there), f"{free['measured']}")
+    tool.expect(("isa" in free) == (faster is not None and faster > 1.1) == ("(amx-f32)" in said), f"{faster}: {free.get('isa')}: {said}")
+    b.scratch.run("mtc compile model.onnx -o free.bin --batch 4 --seq 32 --target free.json")
 
 
 if __name__ == "__main__":

@@ -311,6 +311,8 @@ const std::vector<Damage> kDamages = {
     {"computeOnHostBytes", [](Plan &p) { command(p, "compute train mb 1").arguments[3].span = p.inputs[2].parts[0]; },
      "argument 3: space 1 \"staging\" cannot be used on compute stream 0 \"compute\""},
     {"runOnUpload", [](Plan &p) { command(p, "compute norm").stream = 2; }, "cannot be used on upload stream 2"},
+    {"unknownInstructions", [](Plan &p) { p.target.isa = "vax"; },
+     "the target's instruction set is 'vax'; it must be one of sse4,"},
     {"scratchOfAnotherBackend",
      [](Plan &p) {
        p.target.device = "cuda"; // the CPU's matmul needs none

@@ -88,6 +88,8 @@ TEST(Target, BadFilesAreRefusedWithTheField) {
             "t.json: unified is 0; it must be true or false");
   EXPECT_EQ(messageOf(replaced(good, "\"device\": \"cuda\"", "\"device\": \"tpu\"")),
             "t.json: device is 'tpu'; it must be cpu or cuda");
+  EXPECT_EQ(messageOf(replaced(good, "\"unified\": false", "\"unified\": false, \"isa\": \"vax\"")),
+            "t.json: isa is 'vax'; it must be one of sse4, avx2, avx512, avx512-bf16, amx, amx-f32");
   EXPECT_EQ(messageOf(replaced(good, "\"device_memory\": 148176371712", "\"device_memory\": -5")),
             "t.json: device_memory is -5; it must be a whole number of bytes, or a size such as \"80GiB\"");
   EXPECT_EQ(messageOf(replaced(good, "\"device_memory\": 148176371712", "\"device_memory\": 12")),
@@ -95,6 +97,8 @@ TEST(Target, BadFilesAreRefusedWithTheField) {
   EXPECT_EQ(messageOf(replaced(good, "\"upload_bandwidth\": 55000000000.0", "\"upload_bandwidth\": 0")),
             "t.json: upload_bandwidth is 0; it must be between 1000 and 1e+16");
   EXPECT_EQ(parseTarget(replaced(good, "148176371712", "\"138GiB\""), "t.json")->deviceMemory, h200().deviceMemory);
+  EXPECT_EQ(parseTarget(replaced(good, "\"unified\": false", "\"unified\": false, \"isa\": \"avx2\""), "t.json")->isa,
+            "avx2");
 }
 
 kernels::Signature product(kernels::DType type, int64_t size) {
