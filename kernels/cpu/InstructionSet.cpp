@@ -52,6 +52,9 @@ std::string instructionSet() {
 }
 
 Status useInstructionSet(std::string_view name) {
+  static std::string_view used; // which the library cannot be told twice
+  if (!used.empty() && name == used)
+    return {};
   const auto found = std::ranges::find(kInstructionSets, name);
   if (found == kInstructionSets.end())
     return fail("{}: must be {}", name, fmt::join(kInstructionSets, ", "));
@@ -64,6 +67,7 @@ Status useInstructionSet(std::string_view name) {
     return fail("{}: this machine's processor does not have it", name);
   hwy::DisableTargets(set->highway - 1);
   multiplyFloatsOnTiles(set->floatsOnTiles);
+  used = *found;
   return {};
 }
 

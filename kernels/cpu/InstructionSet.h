@@ -14,7 +14,8 @@ namespace mt::kernels::cpu {
 std::string instructionSet();
 
 /// Holds all kernels of the process to a set of that name (kernels/InstructionSets.h), where the machine has a better
-/// one. Before the first is prepared. Errors: there is no set of that name; the machine lacks it.
+/// one. Before the first is prepared; again for the same set. Errors: there is no set of that name; the machine lacks
+/// it.
 Status useInstructionSet(std::string_view name);
 
 } // namespace mt::kernels::cpu

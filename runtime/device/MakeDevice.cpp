@@ -186,7 +186,7 @@ Status useInstructionSet(const std::string &name, const plan::Target &target) {
     return {};
   if (const Status used = kernels::cpu::useInstructionSet(target.isa); !used)
     log().warn("the plan's target: isa {}; kernels use the best instructions there are, and results differ in their "
-               "last bits from those of its machine",
+               "last bits from those of its machine: probe this one, and compile the plan for it, or say --isa",
                used.message());
   return {};
 }

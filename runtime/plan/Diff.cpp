@@ -50,6 +50,9 @@ private:
       line("{}: {} -> {} ({:+.1f} %)", what, formatSeconds(a), formatSeconds(b), a > 0 ? (b / a - 1) * 100 : 100.0);
   }
 
+  static std::string_view isaOf(const Plan &plan) {
+    return plan.target.isa.empty() ? "the machine's" : plan.target.isa;
+  }
   void compareSettings() {
     const Settings &a = before.settings, &b = after.settings;
     field("model", before.model.name, after.model.name);
@@ -57,6 +60,7 @@ private:
       line("the graphs differ: digest {:016x} -> {:016x}", before.model.digest, after.model.digest);
     field("layers", before.model.layers, after.model.layers);
     field("target", before.target.name, after.target.name);
+    field("instruction set", isaOf(before), isaOf(after));
     field("batch", a.batch, b.batch);
     field("micro-batch", a.microBatch, b.microBatch);
     field("sequence", a.sequence, b.sequence);

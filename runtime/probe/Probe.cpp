@@ -155,12 +155,15 @@ public:
       return options.isa;
     constexpr int kTurns = 12; // tiles of a shared machine are fast and slow by turns of seconds
     const Work large = {Lane::compute, product(DType::f32, sizes.product)};
-    MT_ASSIGN(bench, Bench::create(options.device, options.threads, {large, large}));
+    std::unique_ptr<Bench> benches[2]; // a device knows a call again that it has prepared
+    for (std::unique_ptr<Bench> &made : benches) {
+      MT_ASSIGN(made, Bench::create(options.device, options.threads, {large}));
+    }
     double seconds[2] = {};
     for (int turn = 0; turn < kTurns; ++turn)
       for (const bool onTiles : {false, true}) {
         device::multiplyFloatsOnTiles(onTiles);
-        MT_ASSIGN(const double one, bench->time(onTiles, sizes.seconds));
+        MT_ASSIGN(const double one, benches[onTiles]->time(0, sizes.seconds));
         seconds[onTiles] += one;
       }
     const double faster = seconds[0] / seconds[1];
@@ -321,8 +324,16 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
     MT_TRY(keepInputs("-o", options.output, std::vector<InputFile>{{"the plan", path}}));
     MT_ASSIGN(plans.emplace_back(), plan::load(path));
   }
-  MT_TRY(device::useInstructionSet(options.isa,
-                                   options.roofline && !plans.empty() ? plans.front().target : plan::Target()));
+  plan::Target held; // what a run of the plans would hold kernels to
+  if (options.roofline && options.isa.empty() && !plans.empty())
+    held = plans.front().target;
+  for (const plan::Plan &plan : plans)
+    if (options.roofline && options.isa.empty() && plan.target.isa != held.isa)
+      return fail(
+          "--roofline: targets of the plans name different instruction sets, '{}' and '{}': give them one by one, "
+          "or say --isa",
+          held.isa, plan.target.isa);
+  MT_TRY(device::useInstructionSet(options.isa, held));
   if (options.hostMemory)
     host::trustMachineMemory();
   const uint64_t ownShare = host::machineMemory().available / 8 * 7; // the rest is the system's
@@ -394,6 +405,7 @@ Status probeMachine(const ProbeOptions &options) {
   const uint32_t ranks = network::launchedRanks();
   if (ranks == 1)
     return probeMachine(options, std::nullopt);
+  MT_TRY(device::useInstructionSet(options.isa)); // before a device is made
   MT_ASSIGN(const std::unique_ptr<network::Network> network, network::openNetwork(ranks));
   MT_ASSIGN(NetworkRates rates, probeNetwork(*network));
   if (options.device.starts_with("cuda")) {

@@ -18,8 +18,8 @@ struct ProbeOptions {
   std::string device = "cpu";     ///< cpu or cuda[:N]
   std::string disk;               ///< a folder on one; empty: none is measured
   int threads = 0;
-  /// That the kernels are held to; empty: the best there is, and amx-f32 where it is faster, or with `roofline` what
-  /// the first plan's target says.
+  /// That the kernels are held to; empty: the best there is, and of a CPU amx-f32 where it is faster, or with
+  /// `roofline` what the plans' targets say.
   std::string isa;
   std::optional<uint64_t>
       hostMemory;     ///< bytes that the host is taken to have, and has when they are used; none: what is free

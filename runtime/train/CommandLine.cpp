@@ -552,7 +552,8 @@ private:
                            "machine's rates");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
-    addInstructionSet(*probeCommand, probe.isa, "\n(default: the processor's, amx-f32 if it is faster)");
+    addInstructionSet(*probeCommand, probe.isa,
+                      "\n(default: the processor's, amx-f32 if it is faster; of --roofline the\nplans')");
   }
 
   CLI::App app;

@@ -28,7 +28,7 @@ Result<plan::Plan> loadToRead(const std::string &path, const std::string &from, 
     host::trustMachineMemory();
   machine = ranks.shareOf(machine, plan);
   MT_TRY(keepInputs(path, plan, std::move(others), {{"--trace", machine.trace}}));
-  MT_TRY(device::useInstructionSet(machine.isa, plan.target));
+  MT_TRY(ranks.agree(device::useInstructionSet(machine.isa, plan.target)));
   MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))

@@ -19,7 +19,7 @@ struct DataOptions {
 struct MachineOptions {
   std::string device; ///< empty: the plan's
   int threads = 0;    ///< 0: the machine's cores
-  std::string isa;    ///< that the kernels are held to; empty: the best there is
+  std::string isa;    ///< that the kernels are held to; empty: the plan's, else the best there is
   std::optional<uint64_t> jitter;
   bool poison = false, cudaGraphs = false;
   bool memoryCheck = true; ///< whether the machine has the host's memory for the plan is looked at before

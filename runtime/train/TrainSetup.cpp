@@ -172,7 +172,7 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(checkWeightFiles(plan, options.resume));
   if (!machine.memoryCheck)
     host::trustMachineMemory();
-  MT_TRY(device::useInstructionSet(machine.isa, plan.target));
+  MT_TRY(ranks.agree(device::useInstructionSet(machine.isa, plan.target)));
   MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
   const std::string &device = machine.device.empty() ? plan.target.device : machine.device;
   MT_ASSIGN(setup->numerics, device::processorsOf(device));

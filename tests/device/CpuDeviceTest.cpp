@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <latch>
@@ -47,6 +48,53 @@ TEST(CpuDevice, MeasuresCommandsAndHoldsCopiesBack) {
   EXPECT_EQ(measured[0].number, 7u);
   EXPECT_GE(measured[0].end - measured[0].begin, 0.004); // 4000 bytes at 1e6 bytes/s, never less
   EXPECT_TRUE(bench.device->measured().empty());
+}
+
+/// So a probe can time both: each device has kernels of its own.
+TEST(CpuDevice, MultipliesFloatsOnWhatItWasToldWhenItPrepared) {
+  constexpr int64_t kSide = 64;
+  constexpr uint64_t kBytes = kSide * kSide * sizeof(float);
+  kernels::Signature product = {"matmul", {{"transposeLhs", int64_t(0)}, {"transposeRhs", int64_t(0)}}, {}};
+  plan::Template code{.name = "product", .arguments = {}, .workspaceBytes = 0, .calls = {}};
+  plan::Call call;
+  plan::Command command;
+  for (int32_t i = 0; i < 4; ++i) {
+    const bool isBias = i == 2;
+    const kernels::Effect effect = i == 3 ? kernels::Effect::write : kernels::Effect::read;
+    product.operands.push_back(
+        {kernels::DType::f32, isBias ? kernels::Dims{} : kernels::Dims{kSide, kSide}, effect, !isBias});
+    call.operands.push_back({isBias ? -1 : static_cast<int32_t>(code.arguments.size()), 0});
+    if (isBias)
+      continue;
+    command.arguments.push_back({{0, code.arguments.size() * kBytes, kBytes},
+                                 i == 3 ? plan::BindingEffect::write : plan::BindingEffect::read,
+                                 false});
+    code.arguments.push_back({kBytes, effect});
+  }
+  call.signature = product;
+  code.calls.push_back(call);
+  const plan::Space spaces[] = {{plan::SpaceKind::device, 0, 3 * kBytes, "device"}};
+  const plan::Stream streams[] = {{plan::StreamKind::compute, 0, "compute"}};
+  std::vector<std::vector<float>> results;
+  for (const bool onTiles : {false, true, false}) {
+    multiplyFloatsOnTiles(onTiles);
+    const std::unique_ptr<Device> device = makeCpuDevice({.threads = 1});
+    ASSERT_TRUE(device->reserve(spaces, streams).ok());
+    const std::span<std::byte> bytes = device->host({0, 0, 3 * kBytes});
+    const std::span<float> floats(reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float));
+    for (size_t i = 0; i < floats.size(); ++i)
+      floats[i] = std::sin(static_cast<float>(i));
+    Result<Code> prepared = device->prepare(0, code, {});
+    ASSERT_TRUE(prepared.ok()) << prepared.status().message();
+    ASSERT_TRUE(device->run(0, *prepared, command.arguments, {}, {"product", 1}).ok());
+    ASSERT_TRUE(device->synchronize().ok());
+    const auto result = floats.subspan(2 * kSide * kSide);
+    results.emplace_back(result.begin(), result.end());
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[0] != results[1], couldMultiplyFloatsOnTiles());
+  for (size_t i = 0; i < results[0].size(); ++i)
+    EXPECT_NEAR(results[0][i], results[1][i], 1e-4);
 }
 
 TEST(CpuDevice, MeasuresCalls) {
