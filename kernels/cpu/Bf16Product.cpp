@@ -224,7 +224,7 @@ private:
         if constexpr (kSplit)
           packTile(ofB, j, k, true, at), packTile(ofB, j + kSide, k, true, at + strip);
         else
-          pairTiles<false>(ofB, j, k, at, strip);
+          pairTiles(ofB, j, k, at, strip);
       }
   }
 

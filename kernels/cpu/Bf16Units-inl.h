@@ -115,10 +115,7 @@ MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, 
     _mm512_store_si512(out + i * kPair, r[i]);
 }
 
-/// Two tiles, `strip` elements apart, of what is stored by depth: two rows become one of each, of pairs, and where it
-/// `turns`, rows of these. Then stored rows may be far apart, which no processor sees coming: the next ones are
-/// fetched.
-template <bool turns>
+/// Two tiles of pairs, `strip` elements apart, of what is stored by depth: two rows become one of each.
 MT_VECTORS_INLINE void pairTiles(const Panel &panel, int64_t row, int64_t begin, Bf16 *out, int64_t strip) {
   alignas(64) static constexpr uint16_t kOrder[2][kPair] = {
       {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
@@ -128,22 +125,12 @@ MT_VECTORS_INLINE void pairTiles(const Panel &panel, int64_t row, int64_t begin,
   const __m512i left = _mm512_load_si512(kOrder[0]), right = _mm512_load_si512(kOrder[1]);
   const Words words(panel.pieces, row, panel.across - row);
   const int64_t depth = panel.depth - begin;
-  const Bf16 *even = panel.data + begin * panel.line, *ahead = panel.at(row, begin + kPair);
-  __m512i tiles[2][kSide];
-#pragma GCC unroll 16
-  for (int64_t i = 0; i < kSide; ++i, even += 2 * panel.line, ahead += 2 * panel.line) {
+  const Bf16 *even = panel.data + begin * panel.line;
+  for (int64_t i = 0; i < kSide; ++i, even += 2 * panel.line, out += kPair) {
     const __m512i low = 2 * i < depth ? words.load(even) : _mm512_setzero_si512(),
                   high = 2 * i + 1 < depth ? words.load(even + panel.line) : _mm512_setzero_si512();
-    tiles[0][i] = _mm512_permutex2var_epi16(low, left, high), tiles[1][i] = _mm512_permutex2var_epi16(low, right, high);
-    if (turns)
-      _mm_prefetch(ahead, _MM_HINT_T0), _mm_prefetch(ahead + panel.line, _MM_HINT_T0);
-  }
-  for (__m512i *tile : tiles) {
-    if (turns)
-      transpose(tile);
-    for (int64_t i = 0; i < kSide; ++i)
-      _mm512_store_si512(out + i * kPair, tile[i]);
-    out += strip;
+    _mm512_store_si512(out, _mm512_permutex2var_epi16(low, left, high));
+    _mm512_store_si512(out + strip, _mm512_permutex2var_epi16(low, right, high));
   }
 }
 
@@ -153,10 +140,8 @@ MT_VECTORS_INLINE void pack(const Panel &panel, int64_t begin, int64_t end, bool
   for (int64_t row = begin; row < end; row += kPair, out += 2 * strip)
     for (int64_t k = 0; k < panel.depth; k += kPair) {
       Bf16 *to = out + k * kSide;
-      if (panel.depthByDepth && inPairs) {
-        pairTiles<false>(panel, row, k, to, strip);
-      } else if (panel.depthByDepth) {
-        pairTiles<true>(panel, row, k, to, strip);
+      if (inPairs && panel.depthByDepth) {
+        pairTiles(panel, row, k, to, strip);
       } else {
         packTile(panel, row, k, inPairs, to);
         packTile(panel, row + kSide, k, inPairs, to + strip);
@@ -237,9 +222,8 @@ struct Rows {
 };
 
 /// 32 x 32 of C: from zeros, or from what is at `from`; sums go to `to`. Rows of either are so many floats apart. B:
-/// the tiles of 16 columns, and of the 16 behind them; of the second cache, if they are read `once`, so that A's stay
-/// in the first: half of a thread's time went by without. `ahead(i)`: what is fetched while the i-th tiles are
-/// multiplied.
+/// the tiles of 16 columns, and of the 16 behind them; if they are read `once`, past the first cache, whose place is
+/// A's. `ahead(i)`: what is fetched while the i-th tiles are multiplied.
 template <bool once, typename Ahead>
 MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
                                    int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
