@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);
     return said->status;
   }
-  Status status = std::visit([](const auto &options) -> Status { return Run()(options); }, command);
+  Status status = std::visit(Run(), command);
   if (status)
     status = flushOut();
   if (status)

@@ -50,9 +50,7 @@ private:
       line("{}: {} -> {} ({:+.1f} %)", what, formatSeconds(a), formatSeconds(b), a > 0 ? (b / a - 1) * 100 : 100.0);
   }
 
-  static std::string_view isaOf(const Plan &plan) {
-    return plan.target.isa.empty() ? "the machine's" : plan.target.isa;
-  }
+  static std::string isaOf(const Plan &plan) { return plan.target.isa.empty() ? "the machine's" : plan.target.isa; }
   void compareSettings() {
     const Settings &a = before.settings, &b = after.settings;
     field("model", before.model.name, after.model.name);

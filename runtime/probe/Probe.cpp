@@ -324,11 +324,10 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
     MT_TRY(keepInputs("-o", options.output, std::vector<InputFile>{{"the plan", path}}));
     MT_ASSIGN(plans.emplace_back(), plan::load(path));
   }
-  plan::Target held; // what a run of the plans would hold kernels to
-  if (options.roofline && options.isa.empty() && !plans.empty())
-    held = plans.front().target;
+  const bool asRun = options.roofline && options.isa.empty() && !plans.empty();
+  const plan::Target held = asRun ? plans.front().target : plan::Target();
   for (const plan::Plan &plan : plans)
-    if (options.roofline && options.isa.empty() && plan.target.isa != held.isa)
+    if (asRun && plan.target.isa != held.isa)
       return fail(
           "--roofline: targets of the plans name different instruction sets, '{}' and '{}': give them one by one, "
           "or say --isa",
