@@ -2,7 +2,8 @@
 # and cuDNN are opened at run time: only headers are needed here, and the runtime library is linked statically.
 # tools/setup.sh fetches the headers of cuDNN's graphs, pinned and hash-checked.
 set(MT_CUDA AUTO CACHE STRING "build the CUDA device: AUTO (where nvcc is), ON, OFF")
-set(MT_CUDA_ARCHITECTURES 80 86 89 90 100 120 CACHE STRING "GPU architectures to build for, lowest first")
+# The lowest of each generation, whose code the others of it run too (86 and 89 that of 80, 103 that of 100, 121 that of 120).
+set(MT_CUDA_ARCHITECTURES 80 90 100 120 CACHE STRING "GPU architectures to build for, lowest first")
 
 set(MT_HAS_CUDA OFF)
 if(NOT MT_CUDA STREQUAL "OFF")
@@ -37,8 +38,7 @@ message(STATUS "CUDA device: ${MT_HAS_CUDA}")
 if(MT_HAS_CUDA)
   set(CMAKE_CUDA_COMPILER ${MT_NVCC})
   # Device code is compiled once, for the lowest architecture, and assembled for each: no kernel of ours uses what only
-  # some have, and compiling is the longer part. 103 and 121 run the code of 100 and 120; others, 110 say, and newer ones
-  # assemble it when it is loaded.
+  # some have, and assembling for one takes as long as compiling. Others, 110 say, and newer ones assemble it when it is loaded.
   set(CMAKE_CUDA_ARCHITECTURES OFF)
   list(GET MT_CUDA_ARCHITECTURES 0 lowest)
   list(TRANSFORM MT_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE codes)

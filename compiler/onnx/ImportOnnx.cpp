@@ -41,6 +41,7 @@ private:
   void applyPatterns(const std::vector<Candidate> &candidates);
   std::vector<std::string> notAsked(const std::vector<Candidate> &candidates, const std::vector<bool> &among) const;
   void warnSinusoids(const std::vector<std::string> &names);
+  void warnDetached(const std::vector<std::string> &names);
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
   void warnFolded(const std::vector<Candidate> &candidates);
@@ -157,6 +158,16 @@ void Importer::warnSinusoids(const std::vector<std::string> &names) {
         listOf(names), names.size() == 1 ? "holds" : "hold", names[0], names.size() == 1 ? "it" : "the first"));
 }
 
+// Parameters behind a detach. PyTorch trains what is added in place to a detached value; its exporter writes the detach
+// behind the sum.
+void Importer::warnDetached(const std::vector<std::string> &names) {
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "{} {}, and only detached values depend on {}: not trained. The exporter writes `x += w`, where x is detached, "
+        "as if the sum were: write `x = x + w` where w is to be trained",
+        listOf(names), names.size() == 1 ? "is a parameter" : "are parameters", names.size() == 1 ? "it" : "them"));
+}
+
 // Single numbers that only their names tell from those in the model's code.
 void Importer::warnNamedScalars(const std::vector<std::string> &names) {
   if (!names.empty())
@@ -225,6 +236,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code
     weight[i] = weight[i] && (trainable[i] || !decided.namedScalars[i]);
   warnSinusoids(notAsked(candidates, decided.sinusoids));
+  warnDetached(notAsked(candidates, decided.detached));
   warnNamedScalars(notAsked(candidates, decided.namedScalars));
   std::vector<bool> merged;
   for (size_t i = 0; i < candidates.size(); ++i)

@@ -31,6 +31,7 @@ public:
   }
   bool trainable(size_t index);
   bool isPositionTable(size_t index);
+  bool isDetached(size_t index) const;
   bool isNamedScalar(size_t index) const { return namedScalar[index]; }
 
 private:
@@ -62,22 +63,39 @@ private:
   std::vector<bool> namedScalar; ///< single numbers that were taken for weights for their names
   DenseMap<Value, size_t> indexOf;
   DenseMap<Value, Nature> natures;
-  DenseSet<Value> reaching; ///< values that a float output depends on differentiably
+  DenseSet<Value> reaching;     ///< values that a float output depends on differentiably
+  DenseSet<Value> butForDetach; ///< those, and values that one would, were nothing detached
 };
 
-void Evidence::findReaching() {
+// Values that a float output depends on through operations that gradients go through.
+DenseSet<Value> reachingOutputs(func::FuncOp function, llvm::function_ref<bool(Operation &)> stops) {
+  DenseSet<Value> reaching;
   Block &body = function.getBody().front();
   for (Value result : body.getTerminator()->getOperands())
     if (nn::isReal(result))
       reaching.insert(result);
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     bool reached = llvm::any_of(op.getResults(), [&](Value result) { return reaching.contains(result); });
-    if (!reached || op.hasTrait<nn::Flat>())
+    if (!reached || stops(op))
       continue;
     for (Value operand : op.getOperands())
       if (nn::isReal(operand))
         reaching.insert(operand);
   }
+  return reaching;
+}
+
+void Evidence::findReaching() {
+  reaching = reachingOutputs(function, [](Operation &op) { return op.hasTrait<nn::Flat>(); });
+  butForDetach =
+      reachingOutputs(function, [](Operation &op) { return op.hasTrait<nn::Flat>() && !isa<nn::DetachOp>(op); });
+}
+
+// A parameter by the exporter's word that only detached values depend on.
+bool Evidence::isDetached(size_t index) const {
+  const Candidate &candidate = candidates[index];
+  return candidate.origin.kind == Origin::Kind::parameter && !reaching.contains(candidate.argument) &&
+         butForDetach.contains(candidate.argument);
 }
 
 Nature Evidence::natureOf(Operation *op, Value result) {
@@ -393,6 +411,7 @@ Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &can
     bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
     trained.trainable.push_back((weight && !table) || candidates[i].isRunning);
     trained.sinusoids.push_back(table);
+    trained.detached.push_back(evidence.isDetached(i));
     trained.namedScalars.push_back(weight && evidence.isNamedScalar(i));
   }
   return trained;

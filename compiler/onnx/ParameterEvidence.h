@@ -26,6 +26,7 @@ struct Candidate {
 struct Trained {
   std::vector<bool> trainable;
   std::vector<bool> sinusoids; ///< a parameter to all appearances, but of sines and cosines of positions: not trained
+  std::vector<bool> detached;  ///< a parameter that only detached values depend on: not trained
   std::vector<bool> namedScalars; ///< single ones that are trained as their names are of variables
 };
 

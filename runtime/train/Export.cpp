@@ -114,9 +114,8 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
     inputs.push_back({"the model", model.file.path()});
-    for (const Initializer &one : model.initializers)
-      if (auto at = one.externalData.find("location"); one.external && at != one.externalData.end())
-        inputs.push_back({"the model's weights", folderOf(model.file.path()) + "/" + at->second});
+    for (const std::string &location : model.locations)
+      inputs.push_back({"the model's weights", folderOf(model.file.path()) + "/" + location});
     for (const std::string &file : {options.output, options.output + ".data"})
       MT_TRY(keepInputs("-o", file, inputs));
     MT_ASSIGN(dataBytes, exportOnnx(trained, model, options.output));

@@ -59,9 +59,8 @@ public:
 
   Result<uint64_t> run() {
     MT_TRY(checkParameters());
-    bool moves = std::any_of(model.initializers.begin(), model.initializers.end(),
-                             [&](const Initializer &tensor) { return isMoved(tensor); });
-    if (moves) {
+    if (!model.nested.empty() ||
+        std::ranges::any_of(model.initializers, [&](const Initializer &tensor) { return isMoved(tensor); })) {
       MT_ASSIGN(AtomicFile file, AtomicFile::create(output + ".data"));
       data.emplace(std::move(file));
     }
@@ -103,23 +102,31 @@ private:
     return Status();
   }
 
-  /// Writes the .data file and notes the tensors that refer to it.
+  /// Writes the .data file and notes the fields that refer to it.
   Status moveValues() {
-    std::string location = fs::path(output).filename().string() + ".data";
     for (const Initializer &tensor : model.initializers) {
       if (!isMoved(tensor))
         continue;
-      static constexpr std::byte kZeros[kAlignment] = {};
-      MT_TRY(data->write(std::span(kZeros, (kAlignment - data->written() % kAlignment) % kAlignment)));
-      uint64_t begin = data->written();
-      const TrainedWeights::Named *named = trained.initializer(tensor.name);
-      MT_TRY(named ? trained.read(
-                         *named, [&] { return valuesOf(tensor); }, writeAs(*data, *tensor.type))
-                   : copyExternal(tensor));
-      std::string moved = externalTensor(tensor, location, begin, data->written() - begin);
-      replacements[tensor.field.begin] = wireField(kGraphInitializer, moved);
+      MT_ASSIGN(std::string text, moved(tensor, trained.initializer(tensor.name)));
+      edits[tensor.field.begin] = {tensor.field.end, wireField(kGraphInitializer, text)};
+    }
+    for (const NestedTensors &nested : model.nested) {
+      MT_ASSIGN(std::string text,
+                model.withMoved(nested, [&](const Initializer &tensor) { return moved(tensor, nullptr); }));
+      edits[nested.field.begin] = {nested.field.end, text};
     }
     return Status();
+  }
+
+  /// Writes a tensor's values to the .data file; the TensorProto that refers to them.
+  Result<std::string> moved(const Initializer &tensor, const TrainedWeights::Named *named) {
+    static constexpr std::byte kZeros[kAlignment] = {};
+    MT_TRY(data->write(std::span(kZeros, (kAlignment - data->written() % kAlignment) % kAlignment)));
+    uint64_t begin = data->written();
+    MT_TRY(named ? trained.read(
+                       *named, [&] { return valuesOf(tensor); }, writeAs(*data, *tensor.type))
+                 : copyExternal(tensor));
+    return externalTensor(tensor, fs::path(output).filename().string() + ".data", begin, data->written() - begin);
   }
 
   Status copyExternal(const Initializer &tensor) {
@@ -133,8 +140,7 @@ private:
 
   /// The bytes of external data, as they are stored.
   Status withExternal(const Initializer &tensor, const std::function<Status(std::span<const std::byte>)> &take) const {
-    auto at = tensor.externalData.find("location");
-    fs::path location = at == tensor.externalData.end() ? fs::path() : fs::path(at->second).lexically_normal();
+    fs::path location = fs::path(tensor.entry("location")).lexically_normal();
     if (location.empty() || location.is_absolute() || *location.begin() == "..")
       return fail("{}: '{}' has its values in '{}', outside the model's folder", model.file.path(), tensor.name,
                   location.string());
@@ -170,37 +176,39 @@ private:
   /// The model's bytes with moved tensors' fields replaced, and trained values where they are.
   Status writeModel(AtomicFile &file) {
     uint64_t graphBytes = model.graph.size();
+    for (const auto &[begin, edit] : edits)
+      if (begin >= model.graph.begin && edit.end <= model.graph.end)
+        graphBytes += edit.text.size() - (edit.end - begin);
+    edits[model.graphField.begin] = {model.graph.begin, wireVarint(kModelGraph << 3 | 2) + wireVarint(graphBytes)};
     for (const Initializer &tensor : model.initializers)
-      if (auto at = replacements.find(tensor.field.begin); at != replacements.end())
-        graphBytes += at->second.size() - tensor.field.size();
-    std::span<const std::byte> bytes = model.file.bytes();
-    auto copy = [&](uint64_t begin, uint64_t end) { return file.write(bytes.subspan(begin, end - begin)); };
-    auto put = [&](const std::string &text) { return file.write(std::as_bytes(std::span(text))); };
+      if (trained.initializer(tensor.name) && !isMoved(tensor))
+        edits[tensor.raw.begin] = {tensor.raw.end, "", &tensor};
 
-    MT_TRY(copy(0, model.graphField.begin));
-    MT_TRY(put(wireVarint(kModelGraph << 3 | 2) + wireVarint(graphBytes)));
-    uint64_t at = model.graph.begin;
-    for (const Initializer &tensor : model.initializers) {
-      auto replacement = replacements.find(tensor.field.begin);
-      if (replacement != replacements.end()) {
-        MT_TRY(copy(at, tensor.field.begin));
-        MT_TRY(put(replacement->second));
-        at = tensor.field.end;
-      } else if (const TrainedWeights::Named *named = trained.initializer(tensor.name)) {
-        MT_TRY(copy(at, tensor.raw.begin));
-        MT_TRY(trained.read(
-            *named, [&] { return valuesOf(tensor); }, writeAs(file, *tensor.type)));
-        at = tensor.raw.end;
-      }
+    std::span<const std::byte> bytes = model.file.bytes();
+    uint64_t at = 0;
+    for (const auto &[begin, edit] : edits) {
+      MT_TRY(file.write(bytes.subspan(at, begin - at)));
+      MT_TRY(edit.trained ? trained.read(
+                                *trained.initializer(edit.trained->name), [&] { return valuesOf(*edit.trained); },
+                                writeAs(file, *edit.trained->type))
+                          : file.write(std::as_bytes(std::span(edit.text))));
+      at = edit.end;
     }
-    return copy(at, bytes.size());
+    return file.write(bytes.subspan(at));
   }
+
+  /// What is written in place of the model's bytes up to `end`: text, or a tensor's trained values, which take as many.
+  struct Edit {
+    uint64_t end = 0;
+    std::string text;
+    const Initializer *trained = nullptr;
+  };
 
   const TrainedWeights &trained;
   const OnnxFile &model;
   std::string output;
   std::optional<AtomicFile> data;
-  std::map<uint64_t, std::string> replacements; ///< by where the tensor's field begins
+  std::map<uint64_t, Edit> edits; ///< by where they begin
 };
 
 } // namespace

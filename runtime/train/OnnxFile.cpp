@@ -1,4 +1,5 @@
-// Field numbers: onnx.proto3, messages ModelProto, GraphProto, TensorProto, StringStringEntryProto. Wire format:
+// Field numbers: onnx.proto3, messages ModelProto, FunctionProto, GraphProto, NodeProto, AttributeProto,
+// SparseTensorProto, TensorProto, StringStringEntryProto. Wire format:
 // protobuf.dev/programming-guides/encoding.
 #include "runtime/train/OnnxFile.h"
 
@@ -11,6 +12,7 @@ constexpr int kModelGraph = 7, kGraphInitializer = 5;
 constexpr int kDims = 1, kDataType = 2, kFloatData = 4, kName = 8, kRawData = 9, kExternalData = 13, kLocation = 14;
 constexpr int kEntryKey = 1, kEntryValue = 2;
 constexpr int32_t kExternal = 1;
+constexpr int kDeepest = 100; // messages within messages: what protobuf's own reader takes
 
 /// One field of a message: its number and either a value or the range of its content.
 struct Field {
@@ -152,25 +154,120 @@ Result<Initializer> readTensor(std::span<const std::byte> file, const Field &who
   return tensor;
 }
 
+/// The messages that tensors may lie in.
+enum class Message { model, function, graph, node, attribute, sparse, tensor };
+
+/// What a field of `parent` is, where tensors may lie in it.
+std::optional<Message> childOf(Message parent, int number) {
+  static const std::map<std::pair<Message, int>, Message> kChildren = {
+      {{Message::model, kModelGraph}, Message::graph},
+      {{Message::model, 25}, Message::function},
+      {{Message::function, 7}, Message::node},
+      {{Message::function, 11}, Message::attribute},
+      {{Message::graph, 1}, Message::node},
+      {{Message::graph, kGraphInitializer}, Message::tensor},
+      {{Message::graph, 15}, Message::sparse},
+      {{Message::node, 5}, Message::attribute},
+      {{Message::attribute, 5}, Message::tensor},
+      {{Message::attribute, 6}, Message::graph},
+      {{Message::attribute, 10}, Message::tensor},
+      {{Message::attribute, 11}, Message::graph},
+      {{Message::attribute, 22}, Message::sparse},
+      {{Message::attribute, 23}, Message::sparse},
+      {{Message::sparse, 1}, Message::tensor},
+      {{Message::sparse, 2}, Message::tensor},
+  };
+  auto found = kChildren.find({parent, number});
+  return found == kChildren.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Adds the locations of the tensors in a field of `parent` whose values lie in other files.
+Status findLocations(std::span<const std::byte> file, Message parent, const Field &field,
+                     std::set<std::string> &locations, int depth = 0) {
+  std::optional<Message> kind = field.wire == 2 ? childOf(parent, field.number) : std::nullopt;
+  if (!kind)
+    return Status();
+  if (depth == kDeepest)
+    return fail("no ONNX model: the field at byte {} lies within {} others", field.whole.begin, depth);
+  if (*kind == Message::tensor) {
+    MT_ASSIGN(Initializer tensor, readTensor(file, field));
+    if (tensor.external)
+      locations.insert(tensor.entry("location"));
+    return Status();
+  }
+  for (Fields fields(file, field.content); fields.more();) {
+    MT_ASSIGN(Field inner, fields.next());
+    MT_TRY(findLocations(file, *kind, inner, locations, depth + 1));
+  }
+  return Status();
+}
+
+/// The field with moved tensors; findLocations() has been through it.
+Result<std::string> fieldWithMoved(std::span<const std::byte> file, Message parent, const Field &field,
+                                   const std::function<Result<std::string>(const Initializer &)> &moved) {
+  std::optional<Message> kind = field.wire == 2 ? childOf(parent, field.number) : std::nullopt;
+  if (!kind)
+    return textAt(file, field.whole);
+  std::string content;
+  if (*kind == Message::tensor) {
+    MT_ASSIGN(Initializer tensor, readTensor(file, field));
+    if (!tensor.external)
+      return textAt(file, field.whole);
+    MT_ASSIGN(content, moved(tensor));
+  } else {
+    for (Fields fields(file, field.content); fields.more();) {
+      MT_ASSIGN(Field inner, fields.next());
+      MT_ASSIGN(std::string text, fieldWithMoved(file, *kind, inner, moved));
+      content += text;
+    }
+  }
+  return wireField(field.number, content);
+}
+
 } // namespace
+
+std::string Initializer::entry(const std::string &key) const {
+  auto at = externalData.find(key);
+  return at == externalData.end() ? "" : at->second;
+}
+
+Result<std::string> OnnxFile::withMoved(const NestedTensors &nested,
+                                        const std::function<Result<std::string>(const Initializer &)> &moved) const {
+  Field field = {nested.number, 2, 0, nested.content, nested.field};
+  return fieldWithMoved(file.bytes(), nested.inGraph ? Message::graph : Message::model, field, moved);
+}
 
 Result<OnnxFile> OnnxFile::open(const std::string &path) {
   MT_ASSIGN(MappedFile mapped, MappedFile::open(path));
-  OnnxFile model{std::move(mapped), {}, {}, {}};
+  OnnxFile model{std::move(mapped), {}, {}, {}, {}, {}};
   std::span<const std::byte> bytes = model.file.bytes();
+  auto lookInto = [&](const Field &field, bool inGraph) -> Status {
+    std::set<std::string> locations;
+    MT_TRY(findLocations(bytes, inGraph ? Message::graph : Message::model, field, locations));
+    if (!locations.empty())
+      model.nested.push_back({field.whole, field.content, field.number, inGraph});
+    model.locations.merge(locations);
+    return Status();
+  };
   auto walk = [&]() -> Status {
     for (Fields fields(bytes, {0, bytes.size()}); fields.more();) {
       MT_ASSIGN(Field field, fields.next());
-      if (field.number != kModelGraph || field.wire != 2)
+      if (field.number != kModelGraph || field.wire != 2) {
+        MT_TRY(lookInto(field, false));
         continue;
+      }
       model.graphField = field.whole;
       model.graph = field.content;
     }
     for (Fields fields(bytes, model.graph); fields.more();) {
       MT_ASSIGN(Field field, fields.next());
-      if (field.number != kGraphInitializer || field.wire != 2)
+      if (field.number != kGraphInitializer || field.wire != 2) {
+        MT_TRY(lookInto(field, true));
         continue;
+      }
       MT_ASSIGN(Initializer tensor, readTensor(bytes, field));
+      if (tensor.external)
+        model.locations.insert(tensor.entry("location"));
       model.initializers.push_back(std::move(tensor));
     }
     return model.graph.size() == 0 ? fail("no ONNX model: it has no graph") : Status();

@@ -1,12 +1,15 @@
-// The initializers of an .onnx file, found by walking its protocol-buffer wire format: names, types, and where in the
-// file their values are. No schema and no other part of the model; enough to put trained weights back (Export.h).
+// The tensors of an .onnx file whose values can be replaced or lie elsewhere, found by walking its protocol-buffer wire
+// format: the main graph's initializers, and what nodes and functions keep in other files. No schema and no other part
+// of the model; enough to put trained weights back (Export.h).
 #ifndef MT_RUNTIME_TRAIN_ONNXFILE_H
 #define MT_RUNTIME_TRAIN_ONNXFILE_H
 
 #include "runtime/base/MappedFile.h"
 #include "runtime/train/Elements.h"
 
+#include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace mt::train {
@@ -27,13 +30,30 @@ struct Initializer {
   Range raw;     ///< its values as little-endian bytes: raw_data, or packed float_data; empty if there are none
   bool external = false;
   std::map<std::string, std::string> externalData; ///< location, offset, length, ...
+
+  /// The entry of `externalData`, or nothing.
+  std::string entry(const std::string &key) const;
 };
 
-/// The model's main graph, as far as export needs it.
+/// A field of the model or of its main graph, no initializer, in which a tensor has its values in another file: a node
+/// (its constants, its subgraphs), a sparse initializer, a function.
+struct NestedTensors {
+  Range field, content;
+  int number = 0; ///< of the field, in
+  bool inGraph = false;
+};
+
+/// The model, as far as export needs it.
 struct OnnxFile {
   MappedFile file;
   Range graphField, graph; ///< in ModelProto: with tag and length, and without
   std::vector<Initializer> initializers;
+  std::vector<NestedTensors> nested;
+  std::set<std::string> locations; ///< of all tensors' values that lie in other files
+
+  /// The field with another TensorProto, which `moved` returns, in place of each whose values lie in another file.
+  Result<std::string> withMoved(const NestedTensors &nested,
+                                const std::function<Result<std::string>(const Initializer &)> &moved) const;
 
   /// Errors name the file and the byte at which it is no ONNX model.
   static Result<OnnxFile> open(const std::string &path);

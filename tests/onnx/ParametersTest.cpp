@@ -650,6 +650,31 @@ TEST(Parameters, DetachedValuesCarryNoGradient) {
   }
 }
 
+// x += w, where x is detached: the exporter writes the detach behind the sum.
+TEST(Parameters, DetachedParametersAreWarnedAbout) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("net.v", {32, 32}, varied(32, 32));
+  model.weights("net.w", {32}, varied(32, 1));
+  model.weights("net.idle", {32}, varied(32, 1, true));
+  model.node("Add", {"x", "net.w"}, {"h"});
+  auto *fx = model.node("Identity", {"h"}, {"d"}).add_metadata_props();
+  fx->set_key("pkg.torch.onnx.fx_node");
+  fx->set_value(
+      "%detach_1 : [num_users=1] = call_function[target=torch.ops.aten.detach.default](args = (%h,), kwargs = {})");
+  model.node("MatMul", {"d", "net.v"}, {"y"});
+  sign(model, "p_v: PARAMETER target='net.v'\np_w: PARAMETER target='net.w'\np_idle: PARAMETER target='net.idle'\n");
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"net.v"});
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("'net.w' is a parameter, and only detached values depend on it: not trained"),
+            std::string::npos)
+      << result.everything();
+  ImportOptions options;
+  options.freeze = {"net.w"};
+  EXPECT_TRUE(import(model, 2, options).warnings.empty());
+}
+
 /// What torch.onnx writes of a table that is also the head, and of a linear layer used under two names.
 TestModel withTiedNames() {
   TestModel model;

@@ -81,9 +81,9 @@ protected:
   Folder folder;
   std::vector<float> trained = {1.5f, -2.0f, 0.25f};
 
-  std::string model(const std::string &initializers) {
-    std::string graph = wireField(2, "name") + initializers + wireField(1, "a node");
-    return folder.write("model.onnx", varintField(1, 8) + wireField(7, graph) + wireField(8, "opset"));
+  std::string model(const std::string &initializers, const std::string &functions = "") {
+    std::string graph = wireField(2, "name") + initializers + wireField(1, wireField(4, "Relu"));
+    return folder.write("model.onnx", varintField(1, 8) + functions + wireField(7, graph) + wireField(8, "opset"));
   }
   Status run(const std::vector<std::string> &names, const std::string &output = "out.onnx") {
     std::map<std::string, ArrayView, std::less<>> weights;
@@ -132,6 +132,51 @@ TEST_F(Exports, ValuesThatAreNotInTheFileGoBesideIt) {
   EXPECT_EQ(data(found["frozenConstant"]), floats({0.5f, 0.5f, 0.5f}));
   EXPECT_EQ(found["made"].dims, (Dims{3}));
   EXPECT_FALSE(found["made"].externalData.contains("mt.generator"));
+}
+
+TEST_F(Exports, ValuesOfNodesAndFunctionsGoBesideItToo) {
+  folder.write("constants.onnx.data", floats({1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  auto outside = [&](int field, const std::string &name, int at) {
+    std::string values =
+        entry("location", "constants.onnx.data") + entry("offset", std::to_string(at * 4)) + varintField(14, 1);
+    return wireField(field, varintField(1, 3) + varintField(2, 1) + wireField(8, name) + values);
+  };
+  auto node = [](const std::string &op, const std::string &attribute) {
+    return wireField(4, op) + wireField(5, wireField(1, "value") + attribute);
+  };
+  std::string body =
+      tensor("inside", 1, wireField(9, floats({1, 1, 1}))) + outside(5, "of the body", 3) + wireField(2, "body");
+  std::string nodes = wireField(1, node("Constant", outside(5, "constant", 0))) +
+                      wireField(1, node("Loop", wireField(6, body))) +
+                      wireField(1, node("Constant", wireField(22, outside(1, "sparse", 6) + varintField(3, 9))));
+  std::string function =
+      wireField(25, wireField(1, "f") + wireField(7, node("Constant", outside(5, "of a function", 6))));
+  model(nodes + tensor("w", 1, wireField(9, floats({1, 2, 3}))), function);
+  std::filesystem::create_directories(folder / "copy");
+  Status status = run({"w"}, "copy/out.onnx");
+  ASSERT_TRUE(status.ok()) << status.message();
+
+  Result<OnnxFile> out = OnnxFile::open(folder / "copy/out.onnx");
+  ASSERT_TRUE(out.ok()) << out.status().message();
+  EXPECT_EQ(out->locations, (std::set<std::string>{"out.onnx.data"}));
+  EXPECT_EQ(rangeOf(*out, out->initializers[0].raw), floats(trained));
+  ASSERT_EQ(out->nested.size(), 4u);
+  std::map<std::string, std::string> found;
+  std::string data = readFile(folder / "copy/out.onnx.data");
+  for (const NestedTensors &nested : out->nested) {
+    Result<std::string> same = out->withMoved(nested, [&](const Initializer &tensor) -> Result<std::string> {
+      found[tensor.name] = data.substr(std::stoul(tensor.entry("offset")), std::stoul(tensor.entry("length")));
+      return rangeOf(*out, tensor.content);
+    });
+    ASSERT_TRUE(same.ok()) << same.status().message();
+    EXPECT_EQ(*same, rangeOf(*out, nested.field));
+  }
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"constant", floats({1, 2, 3})},
+                                                       {"of the body", floats({4, 5, 6})},
+                                                       {"sparse", floats({7, 8, 9})},
+                                                       {"of a function", floats({7, 8, 9})}}));
+
+  EXPECT_ERROR(run({"w"}, "constants.onnx"), "overwrite");
 }
 
 TEST_F(Exports, TensorsAlone) {
@@ -276,6 +321,10 @@ TEST_F(Exports, FilesThatAreNoModelsAreRefused) {
   std::string good = readFile(model(tensor("w", 1, wireField(9, floats({1, 2, 3})))));
   for (size_t length = 0; length < good.size() - 7; ++length)
     EXPECT_FALSE(OnnxFile::open(folder.write("cut.onnx", good.substr(0, length))).ok()) << length;
+  std::string deep; // graphs within attributes of nodes
+  for (int i = 0; i < 1000; ++i)
+    deep = wireField(1, wireField(5, wireField(6, deep)));
+  EXPECT_ERROR(OnnxFile::open(folder.write("deep.onnx", wireField(7, deep))).status(), "lies within 100 others");
 }
 
 } // namespace
