@@ -34,7 +34,7 @@ LogicalResult pRelu(NodeContext &node) {
 }
 // The exponential only of what is negative: e^x of a large x would be infinite, and its gradient no number.
 Value expOfNegative(NodeContext &node, Value value, double scale) {
-  Value bounded = node.emit<nn::MinimumOp>({value, node.scalar(value, 0)});
+  Value bounded = clipped(node, value, {}, node.scalar(value, 0), false);
   Value scaled = scale == 1 ? bounded : node.mul(bounded, node.scalar(value, scale));
   return node.sub(node.emit<nn::ExpOp>({scaled}), node.scalar(value, 1));
 }
@@ -63,10 +63,10 @@ LogicalResult softsign(NodeContext &node) {
   return node.result(node.div(value, node.add(node.emit<nn::AbsOp>({value}), node.scalar(value, 1))));
 }
 
-// max(0, min(1, alpha * x + beta))
+// max(0, min(1, alpha * x + beta)), without a gradient where that is zero or one
 Value hardSigmoidOf(NodeContext &node, Value value, double alpha, double beta) {
   Value line = node.add(node.mul(value, node.scalar(value, alpha)), node.scalar(value, beta));
-  return node.emit<nn::MaximumOp>({node.emit<nn::MinimumOp>({line, node.scalar(value, 1)}), node.scalar(value, 0)});
+  return clipped(node, line, node.scalar(value, 0), node.scalar(value, 1), true);
 }
 LogicalResult hardSigmoid(NodeContext &node) {
   return node.result(hardSigmoidOf(node, node.input(0), node.attributes.real("alpha", 0.2), node.attributes.real("beta", 0.5)));

@@ -1,5 +1,6 @@
 // Arithmetic, comparisons and logic, element by element, broadcast as NumPy's.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 
 using namespace mlir;
 
@@ -60,18 +61,42 @@ LogicalResult where(NodeContext &node) {
   return node.result(node.emit<nn::SelectOp>({node.input(0), node.input(1), node.input(2)}));
 }
 
+/// Whether a Clip has no gradient where its input is a bound: as the exporter says, else where it looks like relu6.
+bool isFlat(NodeContext &node) {
+  auto bound = [&](size_t index, const char *name) -> std::optional<double> {
+    if (node.attributes.has(name))
+      return node.attributes.real(name, 0);
+    const HostTensor *known = node.has(index) ? node.known(index) : nullptr;
+    return known && known->elements() == 1 ? std::optional(known->realAt(0)) : std::nullopt;
+  };
+  return isFlatAtBounds(node.node).value_or(bound(1, "min") == 0.0 && bound(2, "max") == 6.0);
+}
+
 LogicalResult clip(NodeContext &node) {
   Value value = node.input(0);
-  if (node.has(1))
-    value = node.emit<nn::MaximumOp>({value, node.input(1)});
-  if (node.has(2))
-    value = node.emit<nn::MinimumOp>({value, node.input(2)});
-  if (node.attributes.has("min"))
-    value = node.emit<nn::MaximumOp>({value, node.scalar(value, node.attributes.real("min", 0))});
-  if (node.attributes.has("max"))
-    value = node.emit<nn::MinimumOp>({value, node.scalar(value, node.attributes.real("max", 0))});
-  return node.result(value);
+  auto bound = [&](size_t index, const char *name) {
+    return node.attributes.has(name) ? node.scalar(value, node.attributes.real(name, 0))
+           : node.has(index)         ? node.input(index)
+                                     : Value();
+  };
+  Value low = bound(1, "min"), high = bound(2, "max");
+  if (value && nn::isReal(value))
+    return node.result(clipped(node, value, low, high, isFlat(node)));
+  value = low ? node.emit<nn::MaximumOp>({value, low}) : value;
+  return node.result(high ? node.emit<nn::MinimumOp>({value, high}) : value);
 }
+
+// The larger, or the smaller, of its inputs; or half of a clamp that the exporter took apart.
+template <typename Op> LogicalResult extremum(NodeContext &node, bool larger) {
+  Value value = node.input(0);
+  std::optional<bool> flat = isFlatAtBounds(node.node);
+  if (!flat || node.inputCount() != 2 || !value || !nn::isReal(value))
+    return variadic<Op>(node);
+  Value bound = node.input(1);
+  return node.result(clipped(node, value, larger ? bound : Value(), larger ? Value() : bound, *flat));
+}
+LogicalResult maximum(NodeContext &node) { return extremum<nn::MaximumOp>(node, true); }
+LogicalResult minimum(NodeContext &node) { return extremum<nn::MinimumOp>(node, false); }
 
 LogicalResult isInf(NodeContext &node) {
   Value value = node.input(0);
@@ -158,6 +183,14 @@ LogicalResult castLike(NodeContext &node) {
 
 } // namespace
 
+Value clipped(NodeContext &node, Value value, Value low, Value high, bool flat) {
+  if (low)
+    value = node.emit<nn::SelectOp>({node.compare(value, low, flat ? "le" : "lt"), low, value});
+  if (high)
+    value = node.emit<nn::SelectOp>({node.compare(value, high, flat ? "ge" : "gt"), high, value});
+  return value;
+}
+
 void addElementwise(Converters &table) {
   table.add("Add", binary<nn::AddOp>);
   table.add("Sub", binary<nn::SubOp>);
@@ -169,8 +202,8 @@ void addElementwise(Converters &table) {
   table.add("Pow", pow);
   table.add("Mod", mod);
   table.add("Sum", variadic<nn::AddOp>);
-  table.add("Max", variadic<nn::MaximumOp>);
-  table.add("Min", variadic<nn::MinimumOp>);
+  table.add("Max", maximum);
+  table.add("Min", minimum);
   table.add("Mean", mean);
   table.add("Equal", compare<'e', 'q'>);
   table.add("Less", compare<'l', 't'>);

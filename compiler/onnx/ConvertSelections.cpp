@@ -314,10 +314,24 @@ LogicalResult splitByData(NodeContext &node) {
   return success();
 }
 
+LogicalResult throughRows(NodeContext &node) {
+  if (succeeded(convertRows(node)))
+    return success();
+  if (node.failed())
+    return failure();
+  return node.fail(
+      "it takes what NonZero selects, or SplitToSequence by counts of data, the number of which depends on "
+      "the model's data; only constants are supported, and what is computed row by row for the places that "
+      "a mask selects, summed, or put back there");
+}
+
 LogicalResult convertSelection(NodeContext &node) {
   const std::string op = domainOf(node.node).empty() ? node.node.op_type() : "";
   auto at = [&](size_t index, Selection::Kind kind) { return selectionAt(node, index, kind); };
   auto isOne = [&](size_t index) { return at(index, Selection::one); };
+  for (size_t i = 0; i < node.inputCount(); ++i) // their order is another one
+    if (at(i, Selection::rows) && at(i, Selection::rows)->tiles != 1)
+      return throughRows(node);
   if (op == "SequenceAt" || op == "SequenceLength") // of parts that are rows
     return Converters::table().find("", op)(node);
   const bool keeps = op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Identity";
@@ -328,6 +342,7 @@ LogicalResult convertSelection(NodeContext &node) {
       isNumber(node, 1, 0) && isNumber(node, 3, 0) && isNumber(node, 4, 1)) {
     Value from = node.input(0);
     Selection entries = *count;
+    entries.run = timesCount(*count, 0);
     entries.kind = Selection::entries;
     entries.from = from;
     return from ? give(node, entries) : failure();
@@ -344,14 +359,7 @@ LogicalResult convertSelection(NodeContext &node) {
   if (isOne(0) || isOne(1) || isOne(2))
     return node.fail(
         "it takes a tensor whose shape depends on the model's data; shapes must follow from shapes and constants");
-  if (succeeded(convertRows(node)))
-    return success();
-  if (node.failed())
-    return failure();
-  return node.fail(
-      "it takes what NonZero selects, or SplitToSequence by counts of data, the number of which depends on "
-      "the model's data; only constants are supported, and what is computed row by row for the places that "
-      "a mask selects, summed, or put back there");
+  return throughRows(node);
 }
 
 } // namespace mt::onnx

@@ -31,6 +31,10 @@ private:
 mlir::Value converted(NodeContext &node, const std::string &op, std::vector<NodeValue *> inputs,
                       const NodeAttributes &attributes);
 
+/// `value` not below `low` and not above `high`, either of which may be null. Where it is one of them it has the whole
+/// gradient, as in PyTorch's clamp, or, `flat`, none.
+mlir::Value clipped(NodeContext &node, mlir::Value value, mlir::Value low, mlir::Value high, bool flat);
+
 // Values whose size depends on data (Selection): a NonZero of data, an Expand to a shape of data, a SplitToSequence by
 // sizes of data, and any node that takes one.
 llvm::LogicalResult selectPlaces(NodeContext &node);

@@ -194,6 +194,14 @@ bool isDetach(const ::onnx::NodeProto &node) {
   return metadata(node, kFxNode).find("target=torch.ops.aten.detach") != std::string::npos;
 }
 
+std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
+  const std::string text = metadata(node, kFxNode);
+  for (auto [function, flat] : {std::pair("hardtanh", true), std::pair("relu6", true), std::pair("clamp", false)})
+    if (text.find(std::string("target=torch.ops.aten.") + function) != std::string::npos)
+      return flat;
+  return std::nullopt;
+}
+
 std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph) {
   std::set<std::string> lost, kept;
   for (const auto &node : graph.node()) {

@@ -59,6 +59,10 @@ std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
 /// Whether an Identity is PyTorch's detach: no gradient goes through it.
 bool isDetach(const ::onnx::NodeProto &node);
 
+/// Whether a Clip (or Max or Min, of a clamp) is PyTorch's relu6 or hardtanh, which have no gradient at their bounds,
+/// or its clamp, which has one; none where the exporter did not say.
+std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node);
+
 /// Values detached in the original module whose detaching the exporter optimized away, by their names there.
 std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph);
 

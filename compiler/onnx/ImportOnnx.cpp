@@ -42,6 +42,8 @@ private:
   std::vector<std::string> notAsked(const std::vector<Candidate> &candidates, const std::vector<bool> &among) const;
   void warnSinusoids(const std::vector<std::string> &names);
   void warnDetached(const std::vector<std::string> &names);
+  void warnConstants(const std::vector<std::string> &names);
+  void warnComputed(const std::vector<std::string> &names);
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
   void warnFolded(const std::vector<Candidate> &candidates);
@@ -168,6 +170,23 @@ void Importer::warnDetached(const std::vector<std::string> &names) {
         listOf(names), names.size() == 1 ? "is a parameter" : "are parameters", names.size() == 1 ? "it" : "them"));
 }
 
+// Constants of nodes that are used as weights are, beside weights that are initializers.
+void Importer::warnConstants(const std::vector<std::string> &names) {
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "{} {} of a node, where most weights are initializers: not trained. --train {} trains {}", listOf(names),
+        names.size() == 1 ? "is the constant" : "are constants", names[0], names.size() == 1 ? "it" : "the first"));
+}
+
+// What the exporter computed, maybe of parameters that it carries besides.
+void Importer::warnComputed(const std::vector<std::string> &names) {
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "the exporter computed {}: trained as {}. Where that is of constants alone, --freeze {} holds {}; where it is "
+        "of parameters, export with optimize=False",
+        listOf(names), names.size() == 1 ? "it is" : "they are", names[0], names.size() == 1 ? "it" : "the first"));
+}
+
 // Single numbers that only their names tell from those in the model's code.
 void Importer::warnNamedScalars(const std::vector<std::string> &names) {
   if (!names.empty())
@@ -194,8 +213,13 @@ void Importer::warnFolded(const std::vector<Candidate> &candidates) {
                     "with optimize=False",
                     listOf(lost)));
   Folded folded = foldedBy(file.model.graph());
-  if (folded.parameters.empty())
+  if (folded.parameters.empty()) {
+    std::vector<bool> made;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      made.push_back(trainable[i] && llvm::is_contained(folded.values, candidates[i].source.name));
+    warnComputed(notAsked(candidates, made));
     return;
+  }
   std::vector<std::string> values;
   for (const std::string &value : folded.values) {
     bool trained = false;
@@ -237,6 +261,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
     weight[i] = weight[i] && (trainable[i] || !decided.namedScalars[i]);
   warnSinusoids(notAsked(candidates, decided.sinusoids));
   warnDetached(notAsked(candidates, decided.detached));
+  warnConstants(notAsked(candidates, decided.constants));
   warnNamedScalars(notAsked(candidates, decided.namedScalars));
   std::vector<bool> merged;
   for (size_t i = 0; i < candidates.size(); ++i)

@@ -112,6 +112,7 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
     return value;
   }
   source->name = name;
+  source->ofNode = isConstantNode;
   if (source->packed)
     return packedValue(*source);
   if (source->type == DType::i8 || source->type == DType::u8)

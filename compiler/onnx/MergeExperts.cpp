@@ -717,7 +717,8 @@ void notePut(Value value, const Selection &rows, int64_t views, int64_t layers, 
 
 void noteRows(Value value, const Selection &rows, int64_t &masks) {
   Operation *op = value.getDefiningOp(), *mask = rows.mask.getDefiningOp();
-  if (!op || !mask || rows.run != 1 || op->getNumResults() != 1 || mask->getNumResults() != 1 || op->hasAttr(kRows))
+  if (!op || !mask || rows.run != 1 || rows.tiles != 1 || op->getNumResults() != 1 || mask->getNumResults() != 1 ||
+      op->hasAttr(kRows))
     return;
   Builder b(op->getContext());
   if (!mask->hasAttr(kMask))

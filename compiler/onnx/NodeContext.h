@@ -42,12 +42,13 @@ struct Selection {
   } kind = rows;
   mlir::Value mask;         ///< in the places' order, without what it only repeats along trailing dimensions
   int64_t run = 1;          ///< how many places that follow each other share a number of the mask
+  int64_t tiles = 1;        ///< of rows: how many times they have all of that, one behind the other
   size_t dim = 0;           ///< of rows
   mlir::Value whole;        ///< the mask as NonZero took it
   std::vector<Dims> columns; ///< rows of whole numbers: by how much each changes along the dimensions of `whole`
   mlir::Value from;         ///< of entries and one
   size_t part = 0, parts = 0; ///< of rows that are one of so many runs of a tensor, by lengths that data say
-  HostTensor otherwise;     ///< of sizes: what they were if another number were selected
+  HostTensor otherwise;       ///< of sizes: what they were if the mask held at another number of places
 };
 
 /// A value of the ONNX graph on its way to nn.

@@ -407,10 +407,20 @@ bool Evidence::isFilled(size_t index) {
 Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &candidates) {
   Evidence evidence(function, candidates);
   Trained trained;
+  std::vector<bool> weights;
+  int64_t initializers = 0, ofNodes = 0; // numbers of weights: exporters write them as the one or as the other
   for (size_t i = 0; i < candidates.size(); ++i) {
-    bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
+    weights.push_back(evidence.trainable(i));
+    if (weights[i])
+      (candidates[i].source.ofNode ? ofNodes : initializers) += candidates[i].source.elements;
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    bool constant = weights[i] && ofNodes <= initializers && candidates[i].source.ofNode &&
+                    candidates[i].origin.kind == Origin::Kind::unknown;
+    bool weight = weights[i] && !constant, table = weight && evidence.isPositionTable(i);
     trained.trainable.push_back((weight && !table) || candidates[i].isRunning);
     trained.sinusoids.push_back(table);
+    trained.constants.push_back(constant);
     trained.detached.push_back(evidence.isDetached(i));
     trained.namedScalars.push_back(weight && evidence.isNamedScalar(i));
   }

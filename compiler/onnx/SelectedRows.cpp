@@ -3,7 +3,9 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/SafeNumbers.h"
+#include "compiler/onnx/ValueEvidence.h"
 
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -17,8 +19,28 @@ namespace {
 
 constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProto::DOUBLE;
 
-/// In place of the number of selected entries, to see what sizes are computed from it.
-constexpr int64_t kAnotherCount = int64_t(1) << 30; // a whole number in every type
+/// In place of the number of places where the mask holds, to see what sizes are computed from it: a whole number in
+/// every type, as are some times as many, and times a prime that no model's sizes are.
+constexpr int64_t kAnotherCount = int64_t(1021) << 13;
+
+/// Operators that work on each entry of dimension 0 alone, whatever lies in it.
+bool isOfEach(StringRef op) {
+  static const std::set<std::string, std::less<>> names{"AveragePool",
+                                                        "BatchNormalization",
+                                                        "Conv",
+                                                        "ConvTranspose",
+                                                        "DepthToSpace",
+                                                        "GlobalAveragePool",
+                                                        "GlobalLpPool",
+                                                        "GlobalMaxPool",
+                                                        "GroupNormalization",
+                                                        "InstanceNormalization",
+                                                        "LRN",
+                                                        "LpPool",
+                                                        "MaxPool",
+                                                        "SpaceToDepth"};
+  return names.contains(op);
+}
 
 const std::set<std::string> &elementwise() {
   static const std::set<std::string> names = [] {
@@ -62,26 +84,28 @@ Value firstAlike(Value value) {
   return first;
 }
 
-/// Where a result has its rows.
+/// Where a result has its rows: the places of the mask, each `run` times, and all that `tiles` times, one behind the
+/// other.
 struct Way {
   size_t dim = 0;
-  int64_t run = 1;
+  int64_t run = 1, tiles = 1;
+
+  /// How many entries a place of the mask is.
+  int64_t entries() const { return run * tiles; }
 };
 
-/// The rows of dimension `way.dim` of `from` in dimension `d` of a tensor of the same elements with dims `to`: as they
-/// are, with some of what is behind them, or cut where their mask repeats.
+/// The rows of dimension `way.dim` of `from` in dimension `d` of a tensor of the same elements with dims `to`: with
+/// some of what is before and behind them, or without some that they had.
 std::optional<Way> reshaped(ArrayRef<int64_t> from, Way way, ArrayRef<int64_t> to, size_t d) {
-  const int64_t before = productOf(from.take_front(way.dim)), places = from[way.dim], all = productOf(from);
-  if (all == 0 || productOf(to) != all || productOf(to.take_front(d)) != before)
+  if (productOf(from) == 0 || productOf(to) != productOf(from))
     return std::nullopt;
-  const int64_t behind = productOf(to.drop_front(d + 1)), wasBehind = productOf(from.drop_front(way.dim + 1));
-  if (to[d] == places)
-    return Way{d, way.run};
-  if (to[d] > places && to[d] % places == 0 && wasBehind % behind == 0)
-    return Way{d, way.run * (to[d] / places)};
-  if (to[d] < places && places % to[d] == 0 && way.run % (places / to[d]) == 0)
-    return Way{d, way.run / (places / to[d])};
-  return std::nullopt;
+  const int64_t places = from[way.dim] / way.entries();
+  const int64_t tiles = productOf(from.take_front(way.dim)) * way.tiles, before = productOf(to.take_front(d));
+  const int64_t run = way.run * productOf(from.drop_front(way.dim + 1)), behind = productOf(to.drop_front(d + 1));
+  if (tiles % before != 0 || run % behind != 0)
+    return std::nullopt;
+  Way found{d, run / behind, tiles / before};
+  return to[d] == places * found.entries() ? std::optional(found) : std::nullopt;
 }
 
 /// One node on its way.
@@ -91,7 +115,7 @@ public:
     constexpr size_t kNamed = 3; // inputs that are spoken of by number, whether they are there or not
     for (size_t i = 0; i < std::max(kNamed, node.inputCount()); ++i) {
       const Selection *rows = selectionAt(node, i, Selection::rows);
-      ways.push_back(rows ? std::optional<Way>(Way{rows->dim, rows->run}) : std::nullopt);
+      ways.push_back(rows ? std::optional<Way>(Way{rows->dim, rows->run, rows->tiles}) : std::nullopt);
       first = first ? first : rows;
     }
   }
@@ -109,6 +133,8 @@ public:
       return toShapeOfData();
     others.reserve(node.inputCount());
     for (size_t i = 0; i < node.inputCount(); ++i) {
+      if (node.has(i) && !node.known(i))
+        (void)node.input(i); // made here, not in the copy
       others.push_back(node.has(i) ? node.given(i) : NodeValue());
       others.back().selection.reset();
       if (node.has(i) && ways[i])
@@ -128,6 +154,8 @@ public:
     NodeContext inner = node.with(inputs, attributes);
     if (failed(Converters::table().find(domainOf(node.node), op)(inner)))
       return node.failAs(inner);
+    for (size_t input : inner.statistics())
+      node.isStatistic(input);
     std::vector<NodeValue> results = inner.takeResults();
     int64_t passed = 0; // columns of a Split that earlier results have
     for (size_t i = 0; i < results.size(); ++i) {
@@ -159,11 +187,12 @@ public:
         results[i].value = guarded(*selection(), way->dim, results[i].value, 0);
       results[i].selection = *selection();
       results[i].selection->kind = Selection::rows;
-      results[i].selection->columns = columnsOf(passed, nn::shapeOf(results[i].value));
+      results[i].selection->columns = columnsOf(passed, nn::shapeOf(results[i].value), *way);
       passed +=
           op == "Split" && nn::shapeOf(results[i].value).size() == 2 ? nn::shapeOf(results[i].value)[1 - way->dim] : 0;
       results[i].selection->dim = way->dim;
       results[i].selection->run = way->run;
+      results[i].selection->tiles = way->tiles;
       node.result(i, std::move(results[i]));
     }
     return success();
@@ -172,7 +201,7 @@ public:
 private:
   /// A mean over all places, of which those that do not count are zero, as one of those that do.
   Value ofCounted(Value mean) {
-    Value number = node.cast(numberOfRows(), node.builder.getF32Type());
+    Value number = node.cast(numberOfRows(ways[0]->entries()), node.builder.getF32Type());
     if (!mean || !number)
       return {};
     const auto places = static_cast<double>(shapeAt(0)[ways[0]->dim]);
@@ -200,7 +229,7 @@ private:
   LogicalResult sizesOf() {
     SmallVector<int64_t> dims = shapeAt(0);
     SmallVector<int64_t> otherwise = dims;
-    otherwise[first->dim] = kAnotherCount;
+    otherwise[first->dim] = kAnotherCount * first->run * first->tiles;
     auto rank = static_cast<int64_t>(dims.size());
     SliceBounds bounds = sliceBounds(node.attributes.integer("start", 0), node.attributes.integer("end", rank), 1, rank);
     auto part = [&](ArrayRef<int64_t> all) {
@@ -210,23 +239,31 @@ private:
     return giveSizes({part(dims)}, {part(otherwise)}, *first);
   }
 
+  /// Whether each size is some times the number of places where the mask holds, or what it is whatever that number is.
+  static bool followCount(const HostTensor &values, const HostTensor &otherwise, const Selection &by) {
+    const auto places = static_cast<double>(productOf(nn::shapeOf(by.mask)));
+    for (int64_t e = 0; e < values.elements(); ++e) {
+      const double other = otherwise.realAt(e), times = other / static_cast<double>(kAnotherCount);
+      if (other != values.realAt(e) && (times != std::floor(times) || times < 1 || values.realAt(e) != times * places))
+        return false;
+    }
+    return true;
+  }
+
   /// Sizes, and what they were with another number of entries: what stays the same is a plain number.
   LogicalResult giveSizes(std::vector<HostTensor> values, std::vector<HostTensor> otherwise, const Selection &by) {
     for (size_t i = 0; i < values.size(); ++i) {
       NodeValue result;
+      if (!followCount(values[i], otherwise[i], by))
+        return node.fail("it computes with the number of what NonZero selects, which depends on the model's data");
       bool counts = false;
-      for (int64_t e = 0; e < values[i].elements(); ++e) {
-        const double other = otherwise[i].realAt(e);
-        if (other == values[i].realAt(e))
-          continue;
-        if (other != static_cast<double>(kAnotherCount))
-          return node.fail("it computes with the number of what NonZero selects, which depends on the model's data");
-        counts = true;
-      }
+      for (int64_t e = 0; e < values[i].elements(); ++e)
+        counts |= values[i].realAt(e) != otherwise[i].realAt(e);
       result.known = std::move(values[i]);
       if (counts) {
         result.selection = by;
         result.selection->kind = Selection::sizes;
+        result.selection->run = result.selection->tiles = 1;
         result.selection->columns.clear();
         result.selection->otherwise = std::move(otherwise[i]);
       }
@@ -235,13 +272,16 @@ private:
     return success();
   }
 
-  /// Such sizes among known tensors, moved about.
+  /// Such sizes among known tensors, moved about, and whole multiples of them.
   std::optional<LogicalResult> movedSizes() {
     static const std::set<std::string> moves{"Cast",    "Concat", "Expand", "Gather",  "Identity",  "ReduceProd",
                                              "Reshape", "Slice",  "Split",  "Squeeze", "Transpose", "Unsqueeze"};
+    const bool computes = op == "Add" || op == "Sub" || op == "Mul" || op == "Div";
     const int64_t to = op == "Cast" ? node.attributes.integer("to", 0) : int64_t(::onnx::TensorProto::INT64);
-    if (!moves.contains(op) ||
+    if ((!moves.contains(op) && !computes) ||
         !(to == ::onnx::TensorProto::INT64 || to == ::onnx::TensorProto::INT32 || to == kFloat || to == kDouble))
+      return std::nullopt;
+    if (op == "Div" && selectionAt(node, 1, Selection::sizes)) // what is cut off depends on it
       return std::nullopt;
     EvaluatedNode once{op, &node.attributes, {}, node.outputCount()}, twice = once;
     const Selection *by = nullptr;
@@ -249,7 +289,7 @@ private:
       const Selection *sizes = selectionAt(node, i, Selection::sizes);
       if (node.has(i) && !node.known(i))
         return std::nullopt;
-      if (sizes && by && !sameRows(*sizes, *by))
+      if (sizes && by && sizes->mask != by->mask)
         return node.fail("it joins the numbers of what two masks select, which depend on the model's data");
       by = sizes ? sizes : by;
       once.inputs.push_back(node.known(i));
@@ -259,8 +299,9 @@ private:
     if (!by || !values || !otherwise || values->size() != otherwise->size())
       return std::nullopt;
     for (size_t i = 0; i < values->size(); ++i)
-      if ((*values)[i].dims() != (*otherwise)[i].dims())
-        return std::nullopt;
+      if ((*values)[i].dims() != (*otherwise)[i].dims() ||
+          (computes && !followCount((*values)[i], (*otherwise)[i], *by)))
+        return std::nullopt; // a value, where it is one
     return giveSizes(std::move(*values), std::move(*otherwise), *by);
   }
 
@@ -276,14 +317,15 @@ private:
       const Selection *sizes = selectionAt(node, i, Selection::sizes);
       if (!sizes || (op == "CastLike" && i == 1))
         continue;
-      if (!sameRows(*sizes, *selection()))
+      if (sizes->mask != selection()->mask)
         return false;
       if (op == "ConstantOfShape" || ((op == "Expand" || op == "Reshape") && i == 1) || (op == "Slice" && i == 2))
         continue; // as a shape
-      if ((op != "CastLike" && !elementwise().contains(op)) || !isCount(i, 0) || others[i].known->elements() != 1)
+      const int64_t times = countsAt(i, 0);
+      if ((op != "CastLike" && !elementwise().contains(op)) || times == 0 || others[i].known->elements() != 1)
         return false;
       Type element = mlirType(node.builder.getContext(), others[i].known->type());
-      others[i].value = node.reshape(node.cast(numberOfRows(), element), others[i].known->dims());
+      others[i].value = node.reshape(node.cast(numberOfRows(times), element), others[i].known->dims());
       others[i].known.reset();
     }
     return true;
@@ -293,15 +335,25 @@ private:
   /// must not be a number, which would be another if something else were selected.
   std::optional<Way> throughReshape(ArrayRef<int64_t> result) {
     const HostTensor *shape = op == "Reshape" ? node.known(1) : nullptr;
+    const auto rank = static_cast<int64_t>(result.size());
+    int64_t named = 0; // dimensions that are their number: no other may be the rows' then
+    for (int64_t d = 0; shape && d < rank; ++d)
+      named += countsAt(1, d) > 0;
+    if (named > 1) // one for each two of them
+      return std::nullopt;
     std::optional<Way> found;
     for (size_t d = 0; d < result.size(); ++d) {
       const auto at = static_cast<int64_t>(d);
-      const bool open =
-          !shape || isCount(1, at) || shape->intAt(at) == -1 || (shape->intAt(at) == 0 && d == ways[0]->dim);
-      std::optional<Way> way = open ? reshaped(shapeAt(0), *ways[0], result, d) : std::nullopt;
-      if (way && found)
+      const int64_t times = shape ? countsAt(1, at) : 0;
+      const bool open = !shape || shape->intAt(at) == -1 || (shape->intAt(at) == 0 && d == ways[0]->dim);
+      std::optional<Way> way = (named ? times > 0 : open) ? reshaped(shapeAt(0), *ways[0], result, d) : std::nullopt;
+      if (!way || (times > 0 && times != way->entries()))
+        continue;
+      const bool stays = way->tiles == ways[0]->tiles; // rather than what takes some of what is before the rows
+      if (found && stays == (found->tiles == ways[0]->tiles))
         return std::nullopt;
-      found = way ? way : found;
+      if (!found || stays)
+        found = way;
     }
     return found;
   }
@@ -311,7 +363,7 @@ private:
   LogicalResult toShapeOfData() {
     auto joined = node.input(1) ? node.input(1).getDefiningOp<nn::ConcatOp>() : nn::ConcatOp();
     SmallVector<int64_t> shape = shapeAt(0);
-    if (!joined || !ways[0])
+    if (!joined || !ways[0] || ways[0]->tiles != 1)
       return failure();
     Dims sizes;
     for (Value part : joined.getInputs())
@@ -334,17 +386,18 @@ private:
     return success();
   }
 
-  /// Whether element `at` of input `index` is the number of these rows.
-  bool isCount(size_t index, int64_t at) const {
+  /// How many times the number of places where the mask of these rows holds element `at` of input `index` is; 0 if
+  /// none.
+  int64_t countsAt(size_t index, int64_t at) const {
     const Selection *sizes = selectionAt(node, index, Selection::sizes);
-    return sizes && sameRows(*sizes, *selection()) && sizes->otherwise.intAt(at) == kAnotherCount;
+    return sizes && sizes->mask == selection()->mask ? timesCount(*sizes, at) : 0;
   }
 
-  Value numberOfRows() {
+  Value numberOfRows(int64_t times) {
     Value mask = selection()->mask;
     mask = node.reshape(mask, {productOf(nn::shapeOf(mask))});
     Value count = node.reduce(node.cast(mask, node.builder.getI64Type()), "sum", {0}, false);
-    return node.mul(count, node.scalar(count, static_cast<double>(selection()->run)));
+    return node.mul(count, node.scalar(count, static_cast<double>(times)));
   }
 
   /// A value with a safe number in the rows that do not count: what these hold, no number perhaps, must not reach the
@@ -365,7 +418,9 @@ private:
     enum What : uint8_t { rows, plain, mean } what = rows;
   };
   using Passes = std::optional<Passage>;
-  static Passes at(size_t dim, int64_t run) { return Passage{{{dim, run}}}; }
+  static Passes at(size_t dim, const Way &like) { return Passage{{{dim, like.run, like.tiles}}}; }
+  /// Of any input that has rows: they are alike.
+  Way anyWay() const { return {0, selection()->run, selection()->tiles}; }
   static Passes ends(Passage::What what) { return Passage{{}, what}; }
 
   /// How rows pass the operator; changes `others` where it must see other values.
@@ -373,13 +428,13 @@ private:
     if (elementwise().contains(op))
       return throughElements();
     if (op == "CastLike")
-      return ways[0] ? at(ways[0]->dim, ways[0]->run) : ends(Passage::plain);
+      return ways[0] ? at(ways[0]->dim, *ways[0]) : ends(Passage::plain);
     if (op == "Expand")
       return throughExpand();
     if (op == "ConstantOfShape")
       return throughConstant();
     if (op == "Reshape" || op == "Flatten") // by the result's shape
-      return ways[0] ? at(0, 1) : Passes();
+      return ways[0] ? at(0, *ways[0]) : Passes();
     if (op == "Squeeze" || op == "Unsqueeze")
       return throughOnes();
     if (op == "Transpose")
@@ -388,6 +443,10 @@ private:
       return throughProduct();
     if (op == "Gather" || op == "GatherND" || op == "GatherElements")
       return throughGather();
+    if (isOfEach(op))
+      return ofEach();
+    if (op == "Attention")
+      return throughAttention();
     if (op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss")
       return throughLoss();
     if (op == "Concat" || op == "Split" || op == "SplitToSequence" || op == "Slice" || op == "CumSum" || op == "TopK" ||
@@ -422,8 +481,12 @@ private:
     for (size_t i = 0; i < node.inputCount(); ++i)
       if (std::optional<double> safe = safeNumber(op, i); safe && ways[i])
         others[i].value = guarded(*selection(), ways[i]->dim, others[i].value, *safe);
+    for (size_t i = 1; i < 3 && op == "Where" && ways[0]; ++i) // a row of which all is hidden has no softmax
+      if (const HostTensor *put = node.known(i);
+          put && put->real() && isUniform(*put) && put->realAt(0) <= nn::kVeryNegative)
+        others[0].value = guarded(*selection(), ways[0]->dim, others[0].value, i == 1 ? 0 : 1);
     if (behind)
-      return at(rank - *behind, selection()->run);
+      return at(rank - *behind, anyWay());
     return ends(Passage::plain);
   }
 
@@ -434,26 +497,33 @@ private:
     const int64_t added = std::max<int64_t>(0, node.known(1)->elements() - static_cast<int64_t>(shape.size()));
     const int64_t skipped = std::max<int64_t>(0, static_cast<int64_t>(shape.size()) - node.known(1)->elements());
     std::optional<size_t> dim;
-    if (ways[0])
+    Way way;
+    if (ways[0]) {
       dim = ways[0]->dim + static_cast<size_t>(added);
+      way = *ways[0];
+    }
     for (int64_t e = 0; e < node.known(1)->elements(); ++e) {
       const auto place = static_cast<size_t>(e + skipped);
+      const int64_t times = countsAt(1, e);
       const bool plainOne = !ways[0] && (e < added || shape[place - static_cast<size_t>(added)] == 1);
-      if (isCount(1, e) ? !(dim == place || (!dim && plainOne)) : dim == place && node.known(1)->intAt(e) != 1)
+      if (times > 0 ? !((dim == place && times == way.entries()) || (!dim && plainOne))
+                    : dim == place && node.known(1)->intAt(e) != 1)
         return std::nullopt;
-      if (isCount(1, e))
+      if (times > 0 && !dim)
+        way.run = times;
+      if (times > 0)
         dim = place;
     }
-    return dim ? at(*dim, selection()->run) : Passes();
+    return dim ? at(*dim, way) : Passes();
   }
 
   Passes throughConstant() {
     Passes found;
     for (int64_t e = 0; e < node.known(0)->elements(); ++e)
-      if (isCount(0, e)) {
+      if (const int64_t times = countsAt(0, e); times > 0) {
         if (found) // one for each two of them
           return std::nullopt;
-        found = at(static_cast<size_t>(e), selection()->run);
+        found = at(static_cast<size_t>(e), Way{0, times});
       }
     return found;
   }
@@ -485,7 +555,7 @@ private:
     else
       for (int64_t axis : axes)
         dim -= axis < static_cast<int64_t>(ways[0]->dim) && shape[static_cast<size_t>(axis)] == 1;
-    return at(static_cast<size_t>(dim), ways[0]->run);
+    return at(static_cast<size_t>(dim), *ways[0]);
   }
 
   Passes throughTranspose() {
@@ -494,20 +564,66 @@ private:
     for (size_t d = 0; d < rank; ++d) {
       const size_t from = order && order->size() == rank ? static_cast<size_t>((*order)[d]) : rank - 1 - d;
       if (from == ways[0]->dim)
-        return at(d, ways[0]->run);
+        return at(d, *ways[0]);
     }
     return std::nullopt;
   }
 
   Passes throughProduct() {
     SmallVector<int64_t> left = shapeAt(0), right = shapeAt(1);
+    if (op == "MatMul")
+      if (Passes batch = throughBatch(left, right))
+        return batch;
     const bool onlyLeft = ways[0] && !ways[1] && !ways[2] && !node.attributes.integer("transBatchA", 0);
     if (!onlyLeft || right.size() > 2 || left.size() < 2 || ways[0]->dim + 1 == left.size() ||
         node.attributes.integer("transA", 0))
       return std::nullopt;
     if ((op == "Gemm" || op == "FusedGemm") && node.has(2) && shapeAt(2).size() == 2 && shapeAt(2)[0] != 1)
       return std::nullopt;
-    return at(ways[0]->dim, ways[0]->run);
+    return at(ways[0]->dim, *ways[0]);
+  }
+
+  /// Products of matrices each, where rows are matrices.
+  Passes throughBatch(ArrayRef<int64_t> left, ArrayRef<int64_t> right) const {
+    const ArrayRef<int64_t> shapes[] = {left, right};
+    size_t behind = 0; // dimensions from the rows on
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t own = ways[i] ? shapes[i].size() - ways[i]->dim : behind;
+      if (ways[i] && (own < 3 || (behind && own != behind)))
+        return std::nullopt;
+      behind = own;
+    }
+    for (size_t i = 0; i < 2; ++i)
+      if (!ways[i] && shapes[i].size() >= behind && shapes[i][shapes[i].size() - behind] != 1)
+        return std::nullopt;
+    return at(std::max(left.size(), right.size()) - behind, anyWay());
+  }
+
+  Passes ofEach() const {
+    for (size_t i = 1; i < node.outputCount(); ++i)
+      if (node.wantsOutput(i)) // statistics of all, or places counted through all
+        return std::nullopt;
+    if (!ways[0] || ways[0]->dim != 0 || node.attributes.integer("training_mode", 0))
+      return std::nullopt;
+    for (size_t i = 1; i < node.inputCount(); ++i)
+      if (ways[i])
+        return std::nullopt;
+    return at(0, *ways[0]);
+  }
+
+  /// Of queries, keys and values each, with a mask of theirs or for all.
+  Passes throughAttention() {
+    for (size_t i = 0; i < std::max<size_t>(3, node.inputCount()); ++i) {
+      const bool alone = i >= 3 && !ways[i];
+      if (i > 3   ? node.has(i)
+          : alone ? node.has(3) && shapeAt(3).size() > 3 && shapeAt(3)[0] != 1
+                  : !ways[i] || ways[i]->dim != 0)
+        return std::nullopt;
+    }
+    for (size_t i = 1; i < node.outputCount(); ++i)
+      if (node.wantsOutput(i))
+        return std::nullopt;
+    return at(0, *ways[0]);
   }
 
   Passes throughGather() {
@@ -515,7 +631,7 @@ private:
     if (op == "GatherND") {
       if (ways[0] || node.attributes.integer("batch_dims", 0) != 0 || ways[1]->dim + 1 >= indices.size())
         return std::nullopt;
-      return at(ways[1]->dim, ways[1]->run);
+      return at(ways[1]->dim, *ways[1]);
     }
     std::optional<int64_t> axis = frontAxis(node.attributes.integer("axis", 0), static_cast<int64_t>(data.size()));
     if (!axis)
@@ -523,13 +639,13 @@ private:
     const auto along = static_cast<size_t>(*axis);
     if (op == "GatherElements") {
       const bool both = ways[0] && ways[1] && ways[0]->dim == ways[1]->dim && along != ways[0]->dim;
-      return both ? at(ways[0]->dim, ways[0]->run) : Passes();
+      return both ? at(ways[0]->dim, *ways[0]) : Passes();
     }
     if (!ways[0])
-      return at(along + ways[1]->dim, ways[1]->run);
+      return at(along + ways[1]->dim, *ways[1]);
     if (ways[1] || along == ways[0]->dim)
       return std::nullopt;
-    return at(along < ways[0]->dim ? ways[0]->dim + indices.size() - 1 : ways[0]->dim, ways[0]->run);
+    return at(along < ways[0]->dim ? ways[0]->dim + indices.size() - 1 : ways[0]->dim, *ways[0]);
   }
 
   /// Operators along an axis that is not the rows'.
@@ -538,7 +654,7 @@ private:
       return std::nullopt;
     const auto rank = static_cast<int64_t>(shapeAt(0).size());
     const auto dim = static_cast<int64_t>(ways[0]->dim);
-    const Passes same = at(ways[0]->dim, ways[0]->run);
+    const Passes same = at(ways[0]->dim, *ways[0]);
     for (size_t i = 1; i < node.inputCount(); ++i)
       if (op == "Concat" ? !ways[i] || ways[i]->dim != ways[0]->dim : ways[i].has_value())
         return std::nullopt;
@@ -549,9 +665,12 @@ private:
         return std::nullopt;
       for (int64_t e = 0; e < starts->elements(); ++e) {
         std::optional<int64_t> axis = frontAxis(axes ? axes->intAt(e) : e, rank);
-        const bool all = starts->intAt(e) == 0 && (isCount(2, e) || ends->intAt(e) >= std::numeric_limits<int32_t>::max()) &&
-                         (!steps || steps->intAt(e) == 1);
-        if (!axis || (*axis == dim ? !all : isCount(2, e)))
+        const int64_t times = countsAt(2, e);
+        const bool all =
+            starts->intAt(e) == 0 &&
+            (times > 0 ? times == ways[0]->entries() : ends->intAt(e) >= std::numeric_limits<int32_t>::max()) &&
+            (!steps || steps->intAt(e) == 1);
+        if (!axis || (*axis == dim ? !all : times > 0))
           return std::nullopt;
       }
       return same;
@@ -567,7 +686,7 @@ private:
     if (!axis || *axis == dim || (onward && *axis < dim))
       return std::nullopt;
     if (op.starts_with("Arg") && !node.attributes.integer("keepdims", 1) && *axis < dim)
-      return at(ways[0]->dim - 1, ways[0]->run);
+      return at(ways[0]->dim - 1, *ways[0]);
     return same;
   }
 
@@ -583,7 +702,7 @@ private:
     attributes.addDefault(ignored);
     others[1].value = countedOr(node, *selection(), 0, others[1].value,
                                 static_cast<double>(attributes.integer("ignore_index", kIgnored)));
-    return node.attributes.text("reduction", "mean") == "none" ? at(0, selection()->run) : ends(Passage::plain);
+    return node.attributes.text("reduction", "mean") == "none" ? at(0, anyWay()) : ends(Passage::plain);
   }
 
   Passes throughReduction() {
@@ -616,13 +735,16 @@ private:
     }
     const bool keeps = node.attributes.integer("keepdims", 1);
     const auto before = std::distance(along.begin(), along.lower_bound(dim));
-    return at(ways[0]->dim - (keeps ? 0 : static_cast<size_t>(before)), ways[0]->run);
+    return at(ways[0]->dim - (keeps ? 0 : static_cast<size_t>(before)), *ways[0]);
   }
 
   //===-- coordinates -----------------------------------------------------------------------------------------===//
 
   /// What columns a result has, where the inputs have some; of a Split those behind the first `passed`.
-  std::vector<Dims> columnsOf(int64_t passed, ArrayRef<int64_t> result) {
+  std::vector<Dims> columnsOf(int64_t passed, ArrayRef<int64_t> result, const Way &way) {
+    const Selection &by = *selection();
+    if (way.tiles != 1 || !by.whole || way.run * productOf(nn::shapeOf(by.mask)) != productOf(nn::shapeOf(by.whole)))
+      return {}; // not one row for each of its places
     std::vector<const std::vector<Dims> *> given;
     for (size_t i = 0; i < ways.size(); ++i)
       given.push_back(ways[i] ? &node.given(i).selection->columns : nullptr);
@@ -780,6 +902,11 @@ const Selection *selectionAt(const NodeContext &node, size_t index, Selection::K
   return is ? &*node.given(index).selection : nullptr;
 }
 
+int64_t timesCount(const Selection &sizes, int64_t at) {
+  const int64_t other = sizes.otherwise.intAt(at);
+  return other % kAnotherCount == 0 ? other / kAnotherCount : 0;
+}
+
 Selection selectionBy(Value mask) {
   Selection made;
   made.whole = mask;
@@ -812,13 +939,17 @@ Selection selectionBy(Value mask) {
   return made;
 }
 
-bool sameRows(const Selection &a, const Selection &b) { return a.run == b.run && a.mask == b.mask; }
+bool sameRows(const Selection &a, const Selection &b) {
+  return a.run == b.run && a.tiles == b.tiles && a.mask == b.mask;
+}
 
 Value maskAlong(NodeContext &node, const Selection &rows, size_t dim, ArrayRef<int64_t> shape) {
   const int64_t places = productOf(nn::shapeOf(rows.mask));
-  Value mask = node.reshape(node.broadcast(node.reshape(rows.mask, {places, 1}), {places, rows.run}), {places * rows.run});
+  const int64_t all = rows.tiles * places * rows.run;
+  Value mask =
+      node.reshape(node.broadcast(node.reshape(rows.mask, {1, places, 1}), {rows.tiles, places, rows.run}), {all});
   SmallVector<int64_t> aligned(shape.size(), 1);
-  aligned[dim] = places * rows.run;
+  aligned[dim] = all;
   return node.reshape(mask, aligned);
 }
 

@@ -10,6 +10,9 @@ namespace mt::onnx {
 /// The selection of input `index` where it is one of this kind; else null.
 const Selection *selectionAt(const NodeContext &node, size_t index, Selection::Kind kind);
 
+/// How many times the number of places where the mask holds element `at` of such sizes is; 0 for a plain number.
+int64_t timesCount(const Selection &sizes, int64_t at);
+
 /// What a mask selects, without columns.
 Selection selectionBy(mlir::Value mask);
 /// Whether two selections have the same number of entries, for the same places.

@@ -18,6 +18,7 @@ struct TensorSource {
   Dims packedDims;                  ///< of the numbers in them
   FileRange bytes;         ///< empty path: the values are in the message only, or generated
   GeneratorSpec generator; ///< of an empty kind: none
+  bool ofNode = false;     ///< the value of a Constant node
   const ::onnx::TensorProto *proto = nullptr;
   const ModelFile *file = nullptr; ///< which holds proto
 };

@@ -22,8 +22,8 @@ constexpr int64_t kScannedElements = int64_t(1) << 27;
 
 enum class Form { arrays, tokens, jsonLines, text };
 
-Form formOf(const fs::path &file) {
-  std::string extension = file.extension().string();
+Form formOf(const std::string &file) {
+  std::string extension = endingOf(file);
   if (extension == ".npz")
     return Form::arrays;
   if (extension == ".bin")

@@ -92,7 +92,10 @@ private:
         continue;
       auto found = byName.find(name);
       if (found == byName.end())
-        return fail("{}: it has no parameter '{}': give the model that was trained with --model", model.file.path(), name);
+        return fail("{}: it has no parameter '{}': give the model that was trained with --model or, where that is a "
+                    "constant of "
+                    "a node, export to .safetensors",
+                    model.file.path(), name);
       const Initializer &tensor = *found->second;
       if (tensor.dims != named.dims || !tensor.type || !isFloat(*tensor.type))
         return fail("{}: parameter '{}' is {} there and {} in the checkpoint: give the model that was trained with "

@@ -1,8 +1,11 @@
 #include "runtime/train/TextDocuments.h"
 
 #include "runtime/base/Json.h"
+#include "runtime/base/Log.h"
 #include "runtime/train/JsonLine.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 namespace mt::train {
@@ -57,12 +60,50 @@ Result<std::vector<TextPiece>> chatIn(std::string_view line, const ChatTemplate 
   return pieces;
 }
 
+/// The key of its first line's object that says what data those are, if there is one.
+std::optional<std::string> keyOfLines(std::string_view text) {
+  constexpr size_t kLongest = 1 << 20; // of lines that are looked at
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || text[begin] != '{')
+    return std::nullopt;
+  const Result<dom::object> object =
+      parseJsonLine(text.substr(begin, std::min(text.find('\n', begin), begin + kLongest) - begin));
+  for (const char *key : {"messages", "prompt", "text", "tokens"})
+    if (object && !object->at_key(key).error())
+      return key;
+  return std::nullopt;
+}
+
 } // namespace
+
+std::string endingOf(const std::string &path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::ranges::transform(ending, ending.begin(),
+                         [](unsigned char each) { return static_cast<char>(std::tolower(each)); });
+  return ending == ".ndjson" ? ".jsonl" : ending;
+}
+
+Status checkText(const MappedFile &file, bool warns) {
+  const std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
+  using namespace std::string_view_literals;
+  for (auto [magic, what] : {std::pair("\x1f\x8b"sv, "packed by gzip: unpack it"),
+                             std::pair("\x28\xb5\x2f\xfd"sv, "packed by zstd: unpack it"),
+                             std::pair("PK\x03\x04"sv, "a zip archive: unpack it")})
+    if (text.starts_with(magic))
+      return fail("{}: no text, but {}", file.path(), what);
+  if (text.starts_with("PAR1") && text.ends_with("PAR1"))
+    return fail("{}: no text, but Parquet: tools/from_parquet.py makes .jsonl of it", file.path());
+  if (std::optional<std::string> key = warns ? keyOfLines(text) : std::nullopt)
+    log().warn("{}: its first line is an object of JSON with \"{}\", and all its bytes are taken as text: a name that "
+               "ends in .jsonl takes what the lines say",
+               file.path(), *key);
+  return Status();
+}
 
 Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths, const std::string &tokenizer) {
   TextDocuments all;
   for (const std::string &path : paths) {
-    std::string extension = std::filesystem::path(path).extension().string();
+    std::string extension = endingOf(path);
     if (extension == ".bin" || extension == ".npz")
       return fail("{}: {}, and no text: a tokenizer reads text files and .jsonl with \"text\"", path,
                   extension == ".bin" ? "tokens" : "arrays");
@@ -73,6 +114,7 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths,
       all.files[number].lines = std::move(file);
       all.indexLines(number);
     } else {
+      MT_TRY(checkText(file, all.documents.empty()));
       all.documents.push_back({number, 0, file.size(), 0});
     }
   }

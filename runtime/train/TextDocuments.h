@@ -17,6 +17,11 @@ struct TextPiece {
   bool counts = true; ///< as targets: a prompt's do not
 };
 
+/// The ending of a file's name in small letters, which says what data it holds; ".jsonl" of .ndjson too.
+std::string endingOf(const std::string &path);
+/// Errors: a file that is to be text is an archive. Warns where its first line is one of .jsonl, if `warns`.
+Status checkText(const MappedFile &file, bool warns);
+
 class TextDocuments {
 public:
   /// `tokenizer` is where the template of chats is. Errors: a file cannot be read, or holds tokens or arrays by its

@@ -201,6 +201,7 @@ Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Pl
   for (const std::string &path : files) {
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
     std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
+    MT_TRY(checkText(file, path == files.front()));
     if (std::optional<size_t> bad = firstBadByte(text))
       return fail("{}: byte {} is not UTF-8 text; other data go into files named .npz, .bin or .jsonl", path, *bad);
     Segment segment{path, file.bytes(), 0, static_cast<int64_t>(file.size()), 1};

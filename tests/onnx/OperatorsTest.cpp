@@ -31,8 +31,8 @@ TEST_F(Operators, UnaryFamilies) {
                  Case{"Softplus", "nn.softplus"},
                  Case{"Gelu", "nn.gelu"},
                  Case{"Swish", "nn.silu"},
-                 Case{"HardSwish", "nn.minimum"},
-                 Case{"HardSigmoid", "nn.maximum"},
+                 Case{"HardSwish", "nn.select"},
+                 Case{"HardSigmoid", "nn.select"},
                  Case{"Mish", "nn.softplus"},
                  Case{"Elu", "nn.exp"},
                  Case{"Selu", "nn.exp"},
@@ -647,6 +647,49 @@ TEST_F(Operators, MeansOfWhatAMaskSelects) {
   setInt(model.node("ReduceMean", {"logs"}, {"y"}), "keepdims", 0);
   expect({"nn.constant dense<9.600000e+01> : tensor<f32>", "nn.log", "kind = \"mean\"", "kind = \"sum\"",
           "(tensor<96xi1>, tensor<96xf32>, tensor<f32>) -> tensor<96xf32>"});
+}
+
+/// What an integer is divided by is the number that the data say, not that of all places, by which it would be nothing.
+TEST_F(Operators, QuotientsByWhatAMaskSelects) {
+  model.input("tokens", kInt64, {"b", "6"});
+  model.integers("seven", {}, {7});
+  model.integers("one", {1}, {1});
+  model.integers("five", {1}, {5});
+  model.node("Greater", {"tokens", "seven"}, {"mask"});
+  model.node("NonZero", {"mask"}, {"places"});
+  model.node("Shape", {"places"}, {"sizes"});
+  model.node("Gather", {"sizes", "one"}, {"count"});
+  model.node("Div", {"five", "count"}, {"share"});
+  setInt(model.node("Cast", {"share"}, {"real"}), "to", kFloat);
+  model.node("Mul", {"x", "real"}, {"y"});
+  expect({"kind = \"sum\"", "nn.div"});
+}
+
+/// Views of chosen rows: as many columns as there are rows, whatever the number of places is, is another matrix.
+TEST_F(Operators, ViewsByTheNumberOfWhatAMaskSelects) {
+  for (bool columns : {true, false}) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.weights("none", {1});
+    one.integers("zero", {1}, {0});
+    one.integers("rest", {1}, {-1});
+    auto &largest = one.node("ReduceMax", {"x"}, {"whole"});
+    setInts(largest, "axes", {1, 2});
+    setInt(largest, "keepdims", 0);
+    one.node("Greater", {"whole", "none"}, {"mask"});
+    one.node("NonZero", {"mask"}, {"places"});
+    one.node("Transpose", {"places"}, {"tuples"});
+    one.node("GatherND", {"x", "tuples"}, {"rows"});
+    one.node("Shape", {"rows"}, {"sizes"});
+    one.node("Gather", {"sizes", "zero"}, {"count"});
+    setInt(columns ? one.node("Concat", {"rest", "count"}, {"shape"})
+                   : one.node("Concat", {"count", "rest"}, {"shape"}),
+           "axis", 0);
+    one.node("Reshape", {"rows", "shape"}, {"view"});
+    setInt(one.node("ReduceSum", {"view"}, {"y"}), "keepdims", 0);
+    Imported result = import(one);
+    EXPECT_EQ(columns, result.complains({"(Reshape)", "takes what NonZero selects"})) << result.everything();
+  }
 }
 
 /// Places that are looked up by what a mask selects: entries of the others go behind the end, which is cut off again.

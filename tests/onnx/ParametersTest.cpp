@@ -650,6 +650,32 @@ TEST(Parameters, DetachedValuesCarryNoGradient) {
   }
 }
 
+// The older exporter writes tensors of the code as constants of nodes, and parameters as initializers; some exporters
+// have no initializers.
+TEST(Parameters, ConstantsOfNodesAreNotWhereInitializersAre) {
+  for (bool initializer : {true, false}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    for (const char *name : {"w", "c"}) {
+      model.weights(name, {32, 32}, varied(32, 32, *name == 'c'));
+      if (*name == 'c' || !initializer) {
+        auto *value = model.node("Constant", {}, {name}).add_attribute();
+        value->set_name("value");
+        value->set_type(::onnx::AttributeProto::TENSOR);
+        *value->mutable_t() = model.graph().initializer(model.graph().initializer_size() - 1);
+        model.graph().mutable_initializer()->RemoveLast();
+      }
+    }
+    model.node("MatMul", {"x", "c"}, {"h"});
+    model.node("MatMul", {"h", "w"}, {"y"});
+    Imported result = import(model);
+    EXPECT_EQ(result.trained(), initializer ? Names{"w"} : (Names{"c", "w"})) << result.everything();
+    EXPECT_EQ(result.warnings.size(), initializer ? 1U : 0U) << result.everything();
+    EXPECT_TRUE(!initializer || warns(result, {"'c' is the constant of a node", "not trained. --train 'c' trains it"}))
+        << result.everything();
+  }
+}
+
 // x += w, where x is detached: the exporter writes the detach behind the sum.
 TEST(Parameters, DetachedParametersAreWarnedAbout) {
   TestModel model;

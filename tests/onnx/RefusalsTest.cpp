@@ -75,7 +75,7 @@ TEST(Refusals, Positions) {
          m.integers("two", {1}, {2});
          m.node("Mul", {"sizes", "two"}, {"y"});
        },
-       {"(Mul)", "takes what NonZero selects", "depends on the model's data"}},
+       {"'y' holds what NonZero selects, the number of which depends on the model's data"}},
       {[](Model &m) {
          setInt(m.node("SplitToSequence", {"x", "n"}, {"parts"}), "axis", 1);
          m.node("SequenceLength", {"parts"}, {"y"});

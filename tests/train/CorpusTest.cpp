@@ -2,6 +2,7 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/TextDocuments.h"
 #include "runtime/train/TrainData.h"
 #include "tests/train/TestFiles.h"
 
@@ -189,6 +190,24 @@ TEST_F(CorpusForms, ArraysAreConvertedAndShortRowsPadded) {
   ASSERT_EQ(corpus->rows(), 3);
   EXPECT_EQ(readRow(*corpus, 1, 4).tokens, (Numbers{4, 5, 6, 0}));
   EXPECT_EQ(readRow(*corpus, 1, 4).labels, (Numbers{5, 6, -100, 8}));
+}
+
+TEST_F(CorpusForms, EndingsSayWhatDataAreHoweverTheyAreWritten) {
+  const std::string line = "{\"tokens\": [5, 6, 7, 8, 9]}\n";
+  for (const char *name : {"d.jsonl", "d.JSONL", "d.ndjson", "d.NdJson"})
+    EXPECT_EQ(readRow(*open(folder.write(name, line)), 0, 4).tokens, (Numbers{5, 6, 7, 8})) << name;
+  EXPECT_EQ(readRow(*open(folder.write("d.json", line)), 0, 4).tokens, (Numbers{'{', '"', 't', 'o'})); // with a warning
+}
+
+TEST_F(CorpusForms, ArchivesAreNoText) {
+  EXPECT_ERROR(refusal(folder.write("a.jsonl.gz", "\x1f\x8b-and more")),
+               "a.jsonl.gz: no text, but packed by gzip: unpack it");
+  EXPECT_ERROR(refusal(folder.write("b.txt", "PAR1 and more PAR1")), "tools/from_parquet.py");
+  EXPECT_ERROR(TextDocuments::open({folder.write("c.zst", "\x28\xb5\x2f\xfd-and more")}, "").status(),
+               "c.zst: no text, but packed by zstd");
+  EXPECT_ERROR(TextDocuments::open({folder.write("d", "PK\x03\x04-and more")}, "").status(),
+               "d: no text, but a zip archive");
+  EXPECT_TRUE(TextDocuments::open({folder.write("e", "PK is fine")}, "").ok());
 }
 
 TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {

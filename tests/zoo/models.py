@@ -1323,6 +1323,55 @@ class Puts(nn.Module):
         return self.head(x)
 
 
+class Kinks(nn.Module):
+    """What is clipped and what has a corner, a parameter at the bounds and corners among it; and a constant that the code computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head = nn.Linear(8, 24), nn.Linear(24, 5)
+        self.place = nn.Parameter(torch.tensor([0.0, 1.0, -1.0, 0.5, 6.0, -3.0, 3.0, 2.0] * 3))
+
+    def forward(self, x):
+        h = self.inner(x) * torch.hann_window(24, periodic=False)
+        g = h * 0 + self.place
+        clips = h + g.clamp(0, 1) * h + F.relu6(g) * h.sin() + F.hardtanh(g) * h.cos() + g.clamp_min(0.5) * h.tanh() + g.clamp_max(2) * h
+        corners = F.hardsigmoid(g) * h + F.hardswish(g) * h.sin() + F.elu(g, 1.5) * h.cos() + F.celu(g, 0.5) * h + F.selu(g) * h.tanh()
+        return self.head(clips + corners)
+
+
+class Chosen(nn.Module):
+    """Sequences that a mask chooses go through an encoder, whose attention puts time before them; through convolutions; into a mean too; or through
+    attention that hides all of those that are not chosen."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.words, self.head = kind, nn.Embedding(128, 32), nn.Linear(32, 128)
+        if kind == "lines":
+            self.lines = nn.Sequential(nn.Conv1d(32, 32, 3, padding=1), nn.GELU(), nn.GroupNorm(4, 32), nn.BatchNorm1d(32), nn.Conv1d(32, 32, 3, padding=1))
+        elif kind == "hidden":
+            self.parts = nn.Linear(32, 96)
+        else:
+            self.encoder = nn.TransformerEncoderLayer(32, 4, 48, batch_first=True, dropout=0.0)
+
+    def forward(self, input_ids, chosen):
+        x, mask = self.words(input_ids), chosen > 0
+        if self.kind == "lines":
+            some = self.lines(x[mask].transpose(1, 2)).transpose(1, 2)
+        elif self.kind == "hidden":
+            q, k, v = self.parts(x[mask]).chunk(3, -1)
+            some = torch.softmax(torch.tanh(q @ k.transpose(1, 2)).masked_fill((input_ids[mask] % 2 == 0)[:, None], -torch.inf), -1) @ v
+        else:
+            some = self.encoder(x[mask])
+        y = torch.index_put(x, (mask,), some)
+        return self.head(y if self.kind != "pooled" else y + torch.tanh(some.transpose(0, 1).reshape(-1, 32)).mean(0))
+
+
+def chosen(rng, rows):
+    which = rng.random(rows) < 0.6
+    which[::4] = True  # the mean of none is no number
+    return {**tokens()(rng, rows), "chosen": which.astype(np.int64)}
+
+
 for name, layer in (("where", lambda: Loop("where")), ("one-hot", lambda: Loop("one_hot")), ("repeated", lambda: Loop("repeated")),
                     ("some", lambda: Loop("some")), ("turned", lambda: Loop("turned")), ("summed", lambda: Loop("summed")), ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
                     ("repeated-one", lambda: Loop("repeated", chosen=1))):
@@ -1333,6 +1382,9 @@ add("selected-missing", Missing, missing, "output:loss", forms="static", axes=di
 add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
+add("kinks", Kinks, features((8,)), "cross-entropy", forms="new", lr=0.005, perturb=False)
+for name in ("encoder", "lines", "pooled", "hidden"):
+    add("selected-" + name, lambda name=name: Chosen(name), chosen, forms="optimized static new old", axes=dict(input_ids=(0,), chosen=(0,)))
 
 for name in ("llama", "llama-mask", "gpt2", "bert", "t5", "vit", "gemma2", "mixtral", "gpt-oss", "whisper", "clip", "lstm", "group-norms", "wav2vec2",
     "deberta-v2", "mamba2", "modernbert", "swin", "cohere", "phi", "bart", "qwen3", "plain-norms", "encoder-layers"):
