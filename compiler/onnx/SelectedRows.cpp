@@ -350,9 +350,10 @@ private:
       if (!way || (times > 0 && times != way->entries()))
         continue;
       const bool stays = way->tiles == ways[0]->tiles; // rather than what takes some of what is before the rows
-      if (found && stays == (found->tiles == ways[0]->tiles))
+      const bool stood = found && found->tiles == ways[0]->tiles;
+      if (found && stays == stood && shapeAt(0)[ways[0]->dim] != ways[0]->entries()) // of one place, either will do
         return std::nullopt;
-      if (!found || stays)
+      if (!found || (stays && !stood))
         found = way;
     }
     return found;
