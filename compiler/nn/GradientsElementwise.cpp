@@ -167,8 +167,7 @@ LogicalResult PowOp::buildGradient(OpBuilder &b, Gradients &g) {
   });
   return success();
 }
-// Ties share the gradient equally, as in PyTorch's maximum; with a number, which bounds, it is all the other's, as in
-// its clamp.
+// Ties share the gradient equally, as PyTorch does.
 template <typename Op> static LogicalResult extremum(Op op, OpBuilder &b, Gradients &g, StringRef wins) {
   Expr e{b, op.getLoc()};
   Value dy = g.lookup(op.getResult());

@@ -314,7 +314,7 @@ LogicalResult splitByData(NodeContext &node) {
   return success();
 }
 
-LogicalResult throughRows(NodeContext &node) {
+static LogicalResult throughRows(NodeContext &node) {
   if (succeeded(convertRows(node)))
     return success();
   if (node.failed())

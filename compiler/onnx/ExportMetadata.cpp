@@ -190,16 +190,17 @@ double labelSmoothingOf(const ::onnx::NodeProto &node) {
   return share > 0 && share <= 1 ? share : 0;
 }
 
-bool isDetach(const ::onnx::NodeProto &node) {
-  return metadata(node, kFxNode).find("target=torch.ops.aten.detach") != std::string::npos;
+/// Whether the node is of a call of PyTorch's operator, or of one whose name begins so.
+static bool isOf(const ::onnx::NodeProto &node, const std::string &function) {
+  return metadata(node, kFxNode).find("target=torch.ops.aten." + function) != std::string::npos;
 }
 
+bool isDetach(const ::onnx::NodeProto &node) { return isOf(node, "detach"); }
+
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
-  const std::string text = metadata(node, kFxNode);
-  for (auto [function, flat] : {std::pair("hardtanh", true), std::pair("relu6", true), std::pair("clamp", false)})
-    if (text.find(std::string("target=torch.ops.aten.") + function) != std::string::npos)
-      return flat;
-  return std::nullopt;
+  if (isOf(node, "hardtanh") || isOf(node, "relu6"))
+    return true;
+  return isOf(node, "clamp") ? std::optional(false) : std::nullopt;
 }
 
 std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph) {

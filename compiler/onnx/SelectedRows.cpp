@@ -23,35 +23,26 @@ constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProt
 /// every type, as are some times as many, and times a prime that no model's sizes are.
 constexpr int64_t kAnotherCount = int64_t(1021) << 13;
 
-/// Operators that work on each entry of dimension 0 alone, whatever lies in it.
-bool isOfEach(StringRef op) {
-  static const std::set<std::string, std::less<>> names{"AveragePool",
-                                                        "BatchNormalization",
-                                                        "Conv",
-                                                        "ConvTranspose",
-                                                        "DepthToSpace",
-                                                        "GlobalAveragePool",
-                                                        "GlobalLpPool",
-                                                        "GlobalMaxPool",
-                                                        "GroupNormalization",
-                                                        "InstanceNormalization",
-                                                        "LRN",
-                                                        "LpPool",
-                                                        "MaxPool",
-                                                        "SpaceToDepth"};
-  return names.contains(op);
+std::set<std::string> wordsOf(const char *text) {
+  std::istringstream words(text);
+  return std::set<std::string>(std::istream_iterator<std::string>(words), {});
 }
 
 const std::set<std::string> &elementwise() {
-  static const std::set<std::string> names = [] {
-    std::istringstream words(
-        "Abs Acos Acosh Add And Asin Asinh Atan Atanh BiasGelu BitwiseAnd BitwiseNot BitwiseOr BitwiseXor "
-        "Cast Ceil Celu Clip Cos Cosh Div Dropout Elu Equal Erf Exp FastGelu Floor Gelu Greater "
-        "GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean "
-        "Min Mish Mod Mul Neg Not Or PRelu Pow QuickGelu Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin "
-        "Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor");
-    return std::set<std::string>(std::istream_iterator<std::string>(words), {});
-  }();
+  static const std::set<std::string> names =
+      wordsOf("Abs Acos Acosh Add And Asin Asinh Atan Atanh BiasGelu BitwiseAnd BitwiseNot BitwiseOr BitwiseXor "
+              "Cast Ceil Celu Clip Cos Cosh Div Dropout Elu Equal Erf Exp FastGelu Floor Gelu Greater "
+              "GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean "
+              "Min Mish Mod Mul Neg Not Or PRelu Pow QuickGelu Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin "
+              "Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor");
+  return names;
+}
+
+/// Operators that work on each entry of dimension 0 alone, whatever lies in it.
+const std::set<std::string> &ofEachEntry() {
+  static const std::set<std::string> names = wordsOf(
+      "AveragePool BatchNormalization Conv ConvTranspose DepthToSpace GlobalAveragePool GlobalLpPool GlobalMaxPool "
+      "GroupNormalization InstanceNormalization LRN LpPool MaxPool SpaceToDepth");
   return names;
 }
 
@@ -444,7 +435,7 @@ private:
       return throughProduct();
     if (op == "Gather" || op == "GatherND" || op == "GatherElements")
       return throughGather();
-    if (isOfEach(op))
+    if (ofEachEntry().contains(op))
       return ofEach();
     if (op == "Attention")
       return throughAttention();
@@ -600,11 +591,16 @@ private:
     return at(std::max(left.size(), right.size()) - behind, anyWay());
   }
 
-  Passes ofEach() const {
+  /// Whether nothing but its first output is used: others are statistics of all, or places counted through all.
+  bool givesOneResult() const {
     for (size_t i = 1; i < node.outputCount(); ++i)
-      if (node.wantsOutput(i)) // statistics of all, or places counted through all
-        return std::nullopt;
-    if (!ways[0] || ways[0]->dim != 0 || node.attributes.integer("training_mode", 0))
+      if (node.wantsOutput(i))
+        return false;
+    return true;
+  }
+
+  Passes ofEach() const {
+    if (!givesOneResult() || !ways[0] || ways[0]->dim != 0 || node.attributes.integer("training_mode", 0))
       return std::nullopt;
     for (size_t i = 1; i < node.inputCount(); ++i)
       if (ways[i])
@@ -614,16 +610,17 @@ private:
 
   /// Of queries, keys and values each, with a mask of theirs or for all.
   Passes throughAttention() {
-    for (size_t i = 0; i < std::max<size_t>(3, node.inputCount()); ++i) {
-      const bool alone = i >= 3 && !ways[i];
-      if (i > 3   ? node.has(i)
-          : alone ? node.has(3) && shapeAt(3).size() > 3 && shapeAt(3)[0] != 1
-                  : !ways[i] || ways[i]->dim != 0)
+    constexpr size_t kMask = 3;
+    if (!givesOneResult())
+      return std::nullopt;
+    for (size_t i = 0; i < kMask; ++i)
+      if (!ways[i] || ways[i]->dim != 0)
         return std::nullopt;
-    }
-    for (size_t i = 1; i < node.outputCount(); ++i)
-      if (node.wantsOutput(i))
+    for (size_t i = kMask + 1; i < node.inputCount(); ++i)
+      if (node.has(i))
         return std::nullopt;
+    if (node.has(kMask) && (ways[kMask] ? ways[kMask]->dim != 0 : shapeAt(kMask).size() > 3 && shapeAt(kMask)[0] != 1))
+      return std::nullopt;
     return at(0, *ways[0]);
   }
 

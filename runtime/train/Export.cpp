@@ -115,7 +115,8 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
     inputs.push_back({"the model", model.file.path()});
     for (const std::string &location : model.locations)
-      inputs.push_back({"the model's weights", folderOf(model.file.path()) + "/" + location});
+      if (!location.empty()) // of generated values
+        inputs.push_back({"the model's weights", folderOf(model.file.path()) + "/" + location});
     for (const std::string &file : {options.output, options.output + ".data"})
       MT_TRY(keepInputs("-o", file, inputs));
     MT_ASSIGN(dataBytes, exportOnnx(trained, model, options.output));

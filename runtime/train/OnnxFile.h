@@ -39,7 +39,7 @@ struct Initializer {
 /// (its constants, its subgraphs), a sparse initializer, a function.
 struct NestedTensors {
   Range field, content;
-  int number = 0; ///< of the field, in
+  int number = 0; ///< of the field: in the graph, or in the model
   bool inGraph = false;
 };
 
