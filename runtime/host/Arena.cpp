@@ -152,7 +152,7 @@ Result<Arena> Arena::reserve(uint64_t bytes, const std::string &name, bool hugeP
     ::madvise(address, mapped, MADV_HUGEPAGE);
   spread(address, mapped);
   Arena arena(static_cast<std::byte *>(address), bytes, mapped, name);
-  MT_TRY(commit({arena.base, mapped}, name, [] { return machineMemory(); }));
+  MT_TRY(commit({arena.base, mapped}, name, [] { return memoryOfMapped(); }));
   std::fill_n(arena.base + bytes, kGuardBytes, kGuard);
   return arena;
 }

@@ -28,6 +28,8 @@ std::optional<uint64_t> field(const std::string &file, const std::string &key) {
   return std::nullopt;
 }
 
+MachineMemory unlimited() { return {std::numeric_limits<uint64_t>::max(), "nothing"}; }
+
 void limitBy(MachineMemory &memory, uint64_t available, const std::string &limit) {
   if (available < memory.available)
     memory = {available, limit};
@@ -72,16 +74,19 @@ MachineMemory sharedBy(MachineMemory memory, uint32_t processes) {
   return memory;
 }
 
-MachineMemory machineMemory() {
-  return trusted ? MachineMemory{std::numeric_limits<uint64_t>::max(), "nothing"}
-                 : machineMemory("/proc", "/sys/fs/cgroup");
-}
+MachineMemory machineMemory() { return trusted ? unlimited() : machineMemory("/proc", "/sys/fs/cgroup"); }
+MachineMemory memoryOfMapped() { return trusted ? unlimited() : memoryOfMapped("/proc", "/sys/fs/cgroup"); }
 
 MachineMemory machineMemory(const std::string &proc, const std::string &cgroups) {
-  MachineMemory memory = {std::numeric_limits<uint64_t>::max(), "nothing"};
+  MachineMemory memory = memoryOfMapped(proc, cgroups);
+  limitByAddressSpace(memory, proc);
+  return memory;
+}
+
+MachineMemory memoryOfMapped(const std::string &proc, const std::string &cgroups) {
+  MachineMemory memory = unlimited();
   if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
     limitBy(memory, *kibibytes * 1024, "MemAvailable of /proc/meminfo");
-  limitByAddressSpace(memory, proc);
   for (const ControlGroup &group : controlGroups("memory", proc, cgroups)) {
     if (group.unified)
       limitByGroup(memory, group, "memory.current", {"inactive_file", "active_file", "slab_reclaimable"});

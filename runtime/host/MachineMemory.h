@@ -22,6 +22,9 @@ struct MachineMemory {
 /// The smallest of MemAvailable and what the limits of our address space, of our control group and of those above leave.
 MachineMemory machineMemory();
 
+/// The same for addresses that are mapped already and have no memory yet: the limit of our address space counts those.
+MachineMemory memoryOfMapped();
+
 /// What each of so many processes has of it that need as much as each other.
 MachineMemory sharedBy(MachineMemory memory, uint32_t processes);
 
@@ -32,6 +35,7 @@ bool isMachineMemoryTrusted();
 
 /// The same from other roots of /proc and /sys/fs/cgroup, for tests. Without any readable file: unlimited.
 MachineMemory machineMemory(const std::string &proc, const std::string &cgroups);
+MachineMemory memoryOfMapped(const std::string &proc, const std::string &cgroups);
 
 } // namespace mt::host
 #endif

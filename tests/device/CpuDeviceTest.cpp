@@ -193,6 +193,8 @@ TEST(MachineMemory, TakesTheSmallestLimit) {
   write("/proc/self/limits", "Max address space         7000000              unlimited            bytes\n");
   EXPECT_NEAR(static_cast<double>(host::machineMemory(root + "/proc", root + "/groups").available), 6e6, 1e5);
   EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").limit, "ulimit -v");
+  EXPECT_EQ(host::memoryOfMapped(root + "/proc", root + "/groups").available, 8000u * 1024)
+      << "its addresses are counted";
   write("/proc/self/cgroup", "0::/jobs/one\n");
   write("/groups/jobs/one/memory.max", "max\n");
   write("/groups/jobs/memory.max", "5000000\n");
