@@ -57,6 +57,47 @@ LogicalResult mod(NodeContext &node) {
   return node.result(node.sub(a, node.mul(quotient, b)));
 }
 
+/// x, where the value is sigmoid(x) or 1 - sigmoid(-x); log1p's sum of a negative is such a difference, too.
+Value logitOf(NodeContext &node, Value value) {
+  auto isOne = [](Value of) { return nn::splatValue(of) == 1.0; };
+  if (auto sigmoid = value.getDefiningOp<nn::SigmoidOp>())
+    return sigmoid->getOperand(0);
+  Value less;
+  if (auto difference = value.getDefiningOp<nn::SubOp>(); difference && isOne(difference->getOperand(0)))
+    less = difference->getOperand(1);
+  if (auto sum = value.getDefiningOp<nn::AddOp>(); sum && isOne(sum->getOperand(1)))
+    if (auto negative = sum->getOperand(0).getDefiningOp<nn::NegOp>())
+      less = negative->getOperand(0);
+  auto sigmoid = less ? less.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp();
+  return sigmoid ? node.emit<nn::NegOp>({sigmoid->getOperand(0)}) : Value();
+}
+
+// log(sigmoid(x)) = -softplus(-x), which is finite where the sigmoid is too small for its type.
+Value logSigmoid(NodeContext &node, Value logit) {
+  return node.emit<nn::NegOp>({node.emit<nn::SoftplusOp>({node.emit<nn::NegOp>({logit})})});
+}
+
+// log(e^a + e^b) = max(a, b) + softplus(-|a - b|): no exponential is too large for its type, and equal infinities stay.
+Value logAddExp(NodeContext &node, Value a, Value b) {
+  Value distance = node.emit<nn::AbsOp>({node.sub(a, b)});
+  distance = node.emit<nn::SelectOp>({node.compare(a, b, "eq"), node.scalar(a, 0), distance});
+  return node.add(node.emit<nn::MaximumOp>({a, b}), node.emit<nn::SoftplusOp>({node.emit<nn::NegOp>({distance})}));
+}
+
+// Exporters write PyTorch's logsigmoid and its losses of logits as logarithms of sigmoids, and its logaddexp as one of
+// exponentials.
+LogicalResult logarithm(NodeContext &node) {
+  Value value = node.input(0);
+  if (Value logit = value ? logitOf(node, value) : Value())
+    return node.result(logSigmoid(node, logit));
+  if (auto sum = value ? value.getDefiningOp<nn::AddOp>() : nn::AddOp()) {
+    auto a = sum->getOperand(0).getDefiningOp<nn::ExpOp>(), b = sum->getOperand(1).getDefiningOp<nn::ExpOp>();
+    if (a && b)
+      return node.result(logAddExp(node, a->getOperand(0), b->getOperand(0)));
+  }
+  return node.result(node.emit<nn::LogOp>({value}));
+}
+
 LogicalResult where(NodeContext &node) {
   return node.result(node.emit<nn::SelectOp>({node.input(0), node.input(1), node.input(2)}));
 }
@@ -86,6 +127,24 @@ LogicalResult clip(NodeContext &node) {
   return node.result(high ? node.emit<nn::MinimumOp>({value, high}) : value);
 }
 
+/// What `value` is the logarithm of: of a sigmoid's, too, that logarithm() wrote otherwise.
+Value antilogarithm(NodeContext &node, Value value) {
+  if (auto log = value.getDefiningOp<nn::LogOp>())
+    return log->getOperand(0);
+  auto minus = value.getDefiningOp<nn::NegOp>();
+  auto softplus = minus ? minus->getOperand(0).getDefiningOp<nn::SoftplusOp>() : nn::SoftplusOp();
+  return softplus ? node.emit<nn::SigmoidOp>({node.emit<nn::NegOp>({softplus->getOperand(0)})}) : Value();
+}
+
+// The exporter writes PyTorch's binary_cross_entropy as max(log p, -100) and max(log(1 - p), -100), whose gradient
+// where p is 0 or 1 is no number. PyTorch's is 1 / max(p, 1e-12), bounded or not.
+Value logarithmOfProbability(NodeContext &node, Value logarithm, Value probability) {
+  Value still = node.emit<nn::DetachOp>({probability}), change = node.sub(probability, still); // 0
+  Value bounded = node.emit<nn::MaximumOp>({node.emit<nn::DetachOp>({logarithm}), node.scalar(logarithm, -100)});
+  Value least = node.emit<nn::MaximumOp>({still, node.scalar(still, 1e-12)});
+  return node.add(bounded, node.div(change, least));
+}
+
 // The larger, or the smaller, of its inputs; or half of a clamp that the exporter took apart.
 template <typename Op> LogicalResult extremum(NodeContext &node, bool larger) {
   Value value = node.input(0);
@@ -95,7 +154,13 @@ template <typename Op> LogicalResult extremum(NodeContext &node, bool larger) {
   Value bound = node.input(1);
   return node.result(clipped(node, value, larger ? bound : Value(), larger ? Value() : bound, *flat));
 }
-LogicalResult maximum(NodeContext &node) { return extremum<nn::MaximumOp>(node, true); }
+LogicalResult maximum(NodeContext &node) {
+  const HostTensor *known = node.inputCount() == 2 && !node.isSymbolic(1) ? node.known(1) : nullptr;
+  if (Value value = node.input(0); value && known && known->elements() == 1 && known->realAt(0) == -100)
+    if (Value probability = antilogarithm(node, value))
+      return node.result(logarithmOfProbability(node, value, probability));
+  return extremum<nn::MaximumOp>(node, true);
+}
 LogicalResult minimum(NodeContext &node) { return extremum<nn::MinimumOp>(node, false); }
 
 LogicalResult isInf(NodeContext &node) {
@@ -217,7 +282,7 @@ void addElementwise(Converters &table) {
   table.add("Abs", unary<nn::AbsOp>);
   table.add("Sign", unary<nn::SignOp>);
   table.add("Exp", unary<nn::ExpOp>);
-  table.add("Log", unary<nn::LogOp>);
+  table.add("Log", logarithm);
   table.add("Sqrt", unary<nn::SqrtOp>);
   table.add("Reciprocal", unary<nn::ReciprocalOp>);
   table.add("Erf", unary<nn::ErfOp>);

@@ -203,20 +203,165 @@ std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
   return isOf(node, "clamp") ? std::optional(false) : std::nullopt;
 }
 
-std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph) {
-  std::set<std::string> lost, kept;
-  for (const auto &node : graph.node()) {
-    std::string text = metadata(node, kFxNode);
-    kept.insert(text.substr(0, text.find(' '))); // "%detach_1 : [num_users=1] = call_function[..."
-    for (const std::string &name : mentioned(text))
-      if (name == "detach" ||
-          (name.starts_with("detach_") && name.find_first_not_of("0123456789", 7) == std::string::npos))
-        lost.insert(name);
+namespace {
+
+/// The number of "detach" (0), "detach_1" and so on.
+std::optional<int> detachNumber(std::string_view name) {
+  constexpr std::string_view kName = "detach", kNumbered = "detach_";
+  if (name == kName)
+    return 0;
+  return name.starts_with(kNumbered) ? numberIn<int>(std::string(name.substr(kNumbered.size()))) : std::nullopt;
+}
+
+/// An operand of a call of PyTorch's: input `index` of a node that the call became, which no other such node makes.
+struct CallOperand {
+  const ::onnx::NodeProto *node;
+  size_t index;
+  std::string value;
+};
+
+/// The nodes that calls of PyTorch's became, and what they were called with.
+class Calls {
+public:
+  explicit Calls(const ::onnx::GraphProto &graph) : placeholders(parseSignature(metadata(graph, kSignature))) {
+    for (const auto &input : graph.input())
+      names[input.name()] = input.name();
+    for (const auto &[tensor, origin] : originsOf(graph))
+      if (origin.kind == Origin::Kind::parameter || origin.kind == Origin::Kind::buffer)
+        originals[tensor] = origin.name;
+    for (const auto &node : graph.node()) {
+      const std::string text = metadata(node, kFxNode),
+                        name = nameIn(text); // "%detach_1 : [num_users=1] = call_function["
+      if (!name.empty())
+        nodes[name].push_back(&node);
+      for (const std::string &output : node.output())
+        if (node.op_type() != "Constant")
+          names[output] = name.empty() ? output : name;
+    }
   }
+
+  const std::map<std::string, std::vector<const ::onnx::NodeProto *>> &all() const { return nodes; }
+  bool isKnown(const std::string &argument) const {
+    return placeholders.contains(argument) || nodes.contains(argument) || names.contains(argument);
+  }
+
+  /// The values that a call takes, in their order.
+  static std::vector<std::string> arguments(const ::onnx::NodeProto &node) {
+    const std::string text = metadata(node, kFxNode);
+    const size_t begin = text.find("args = ");
+    std::vector<std::string> found;
+    for (size_t at = begin == std::string::npos ? begin : text.find('%', begin); at != std::string::npos;
+         at = text.find('%', at + 1))
+      found.push_back(nameAt(text, at));
+    return found;
+  }
+
+  std::vector<CallOperand> operands(const std::string &call) const {
+    std::set<std::string> own;
+    std::vector<CallOperand> found;
+    for (const ::onnx::NodeProto *node : nodes.at(call)) {
+      for (int i = 0; i < node->input_size(); ++i)
+        if (const std::string &value = node->input(i);
+            !own.contains(value) && (names.contains(value) || originals.contains(value)))
+          found.push_back({node, static_cast<size_t>(i), value});
+      own.insert(node->output().begin(), node->output().end());
+    }
+    return found;
+  }
+
+  /// Whether the call's argument of this name may be, or is, the value. One whose call left no nodes may be any.
+  bool mayBe(const std::string &argument, const std::string &value) const {
+    return !isKnown(argument) || is(argument, value);
+  }
+  bool is(const std::string &argument, const std::string &value) const {
+    auto placeholder = placeholders.find(argument);
+    auto original = originals.find(value);
+    if (original != originals.end())
+      return placeholder != placeholders.end() && placeholder->second.name == original->second;
+    auto name = names.find(value);
+    return value == argument || (name != names.end() && name->second == argument);
+  }
+
+private:
+  static std::string nameAt(const std::string &text, size_t at) {
+    size_t end = at + 1;
+    while (end < text.size() && isNameLetter(text[end]))
+      ++end;
+    return text.substr(at + 1, end - at - 1);
+  }
+  static std::string nameIn(const std::string &text) { return text.starts_with('%') ? nameAt(text, 0) : std::string(); }
+
+  std::map<std::string, Origin> placeholders;
+  std::map<std::string, std::string> originals;                        ///< of initializers, in the module
+  std::map<std::string, std::string> names;                            ///< of values: the call that made them
+  std::map<std::string, std::vector<const ::onnx::NodeProto *>> nodes; ///< by the name of their call
+};
+
+/// Which operands of a call are its lost arguments: each the one in its place; or all those that are no other argument.
+std::vector<CallOperand> lostOperands(const Calls &calls, const std::vector<std::string> &arguments,
+                                      const std::vector<CallOperand> &operands, const std::set<std::string> &lost) {
+  std::vector<CallOperand> found;
+  bool inOrder = arguments.size() == operands.size();
+  for (size_t i = 0; inOrder && i < arguments.size(); ++i) {
+    if (lost.contains(arguments[i]))
+      found.push_back(operands[i]);
+    else
+      inOrder = calls.mayBe(arguments[i], operands[i].value);
+  }
+  if (inOrder)
+    return found;
+  found.clear();
+  if (std::ranges::any_of(arguments,
+                          [&](const std::string &one) { return !lost.contains(one) && !calls.isKnown(one); }))
+    return found; // it may be any operand
+  std::ranges::copy_if(operands, std::back_inserter(found), [&](const CallOperand &operand) {
+    return std::ranges::none_of(arguments, [&](const std::string &one) { return calls.is(one, operand.value); });
+  });
+  const bool isOne =
+      std::ranges::all_of(found, [&](const CallOperand &one) { return one.value == found.front().value; });
+  return isOne && std::ranges::count_if(arguments, [&](const std::string &one) { return lost.contains(one); }) == 1
+             ? found
+             : std::vector<CallOperand>();
+}
+
+} // namespace
+
+LostDetaches lostDetaches(const ::onnx::GraphProto &graph) {
+  const Calls calls(graph);
+  std::set<int> kept, unplaced;
+  int count = 0;
+  auto see = [&](const std::string &name, std::set<int> &into) {
+    if (std::optional<int> number = detachNumber(name)) {
+      into.insert(*number);
+      count = std::max(count, *number + 1);
+    }
+  };
   for (const auto &input : graph.input())
-    kept.insert("%" + input.name());
-  std::erase_if(lost, [&](const std::string &name) { return kept.contains("%" + name); });
-  return {lost.begin(), lost.end()};
+    see(input.name(), kept);
+  for (const auto &[call, nodes] : calls.all())
+    see(call, kept);
+  LostDetaches result;
+  std::set<int> placed;
+  for (const auto &[call, nodes] : calls.all()) {
+    const std::vector<std::string> arguments = Calls::arguments(*nodes.front());
+    std::set<std::string> lost;
+    for (const std::string &name : arguments)
+      if (detachNumber(name) && !kept.contains(*detachNumber(name)))
+        lost.insert(name);
+    if (lost.empty())
+      continue;
+    const std::vector<CallOperand> found = lostOperands(calls, arguments, calls.operands(call), lost);
+    for (const CallOperand &operand : found)
+      result.inputs[operand.node].push_back(operand.index);
+    for (const std::string &name : lost)
+      see(name, found.empty() ? unplaced : placed);
+  }
+  // Where some were left out, one that no call takes any more may have been of a call merged into its like.
+  const bool some = !placed.empty() || !unplaced.empty();
+  for (int number = 0; some && number < count; ++number)
+    if (unplaced.contains(number) || (!kept.contains(number) && !placed.contains(number)))
+      result.unplaced.push_back(number == 0 ? "detach" : "detach_" + std::to_string(number));
+  return result;
 }
 
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
@@ -309,8 +454,11 @@ Folded foldedBy(const ::onnx::GraphProto &graph) {
     mentions.merge(names);
   }
   for (const auto &[placeholder, origin] : placeholders)
-    if (!folded.values.empty() && origin.kind == Origin::Kind::parameter && !carried.contains(origin.name) && !mentions.contains(placeholder))
-      folded.parameters.push_back(origin.name);
+    if (!folded.values.empty() && origin.kind == Origin::Kind::parameter) {
+      folded.isTold = true;
+      if (!carried.contains(origin.name) && !mentions.contains(placeholder))
+        folded.parameters.push_back(origin.name);
+    }
   return folded;
 }
 

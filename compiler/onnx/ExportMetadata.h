@@ -63,8 +63,12 @@ bool isDetach(const ::onnx::NodeProto &node);
 /// or its clamp, which has one; none where the exporter did not say.
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node);
 
-/// Values detached in the original module whose detaching the exporter optimized away, by their names there.
-std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph);
+/// What the original module detaches where the exporter optimized the detach away: by what notes say that nodes take.
+struct LostDetaches {
+  std::map<const ::onnx::NodeProto *, std::vector<size_t>> inputs; ///< of nodes, that are detached
+  std::vector<std::string> unplaced; ///< names that values detached had, where nothing says which they are
+};
+LostDetaches lostDetaches(const ::onnx::GraphProto &graph);
 
 /// The share that PyTorch's cross-entropy at a node gives to all classes alike; ONNX's has none. 0: it gives none.
 double labelSmoothingOf(const ::onnx::NodeProto &node);
@@ -74,6 +78,7 @@ double labelSmoothingOf(const ::onnx::NodeProto &node);
 /// other names of tied ones, or not used by the model. Empty where nothing was computed.
 struct Folded {
   std::vector<std::string> values, parameters;
+  bool isTold = false; ///< there is a signature: where it names no lost parameter, none is in these values alone
 };
 Folded foldedBy(const ::onnx::GraphProto &graph);
 

@@ -45,7 +45,8 @@ NodeValue *GraphImporter::Scope::find(const std::string &name) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
     : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())),
-      moduleNames(moduleNamesOf(file.model.graph(), origins)), variableNames(file.model) {
+      moduleNames(moduleNamesOf(file.model.graph(), origins)), lostDetached(lostDetaches(file.model.graph()).inputs),
+      variableNames(file.model) {
   for (const auto &local : file.model.functions())
     functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
 }
@@ -237,6 +238,21 @@ void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttrib
   (this->*import)(node, attributes, inputs, scope, frame);
 }
 
+// What the module detaches before this node, where the exporter left the detach out.
+void GraphImporter::detachInputs(const ::onnx::NodeProto &node, std::vector<NodeValue *> &inputs,
+                                 std::deque<NodeValue> &detached) {
+  auto lost = lostDetached.find(&node);
+  if (lost == lostDetached.end())
+    return;
+  for (size_t index : lost->second)
+    if (index < inputs.size() && inputs[index] && inputs[index]->value && nn::isReal(inputs[index]->value)) {
+      NodeValue value = *inputs[index];
+      value.value = nn::DetachOp::create(builder, locationOf(nodeName(node)), value.value);
+      detached.push_back(std::move(value));
+      inputs[index] = &detached.back();
+    }
+}
+
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                             std::vector<NodeValue *> inputs, Scope &scope, const Frame &frame) {
   std::string domain = domainOf(node);
@@ -260,9 +276,10 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
     return store(node, scope, std::move(results));
   }
   auto opset = frame.opsets.find(domain);
-  std::deque<NodeValue> guarded;
+  std::deque<NodeValue> changed;
+  detachInputs(node, inputs, changed);
   if (frame.taken && domain.empty())
-    guardInputs(node, frame.taken, inputs, guarded);
+    guardInputs(node, frame.taken, inputs, changed);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
   Block &body = function.getBody().front();

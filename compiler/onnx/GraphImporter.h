@@ -74,6 +74,7 @@ private:
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void detachInputs(const ::onnx::NodeProto &node, std::vector<NodeValue *> &inputs, std::deque<NodeValue> &detached);
   NodeValue partOf(NodeValue value);
   std::vector<NodeValue> importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs, Scope &scope,
                                     const Frame &frame);
@@ -111,6 +112,7 @@ private:
   Problems &problems;
   std::map<std::string, Origin> origins;
   std::map<std::string, std::vector<Alias>> moduleNames;
+  const std::map<const ::onnx::NodeProto *, std::vector<size_t>> lostDetached; ///< inputs of nodes
   const VariableNames variableNames; ///< where the file says nothing of origins
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types

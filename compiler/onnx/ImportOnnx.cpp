@@ -43,10 +43,10 @@ private:
   void warnSinusoids(const std::vector<std::string> &names);
   void warnDetached(const std::vector<std::string> &names);
   void warnConstants(const std::vector<std::string> &names);
-  void warnComputed(const std::vector<std::string> &names);
+  void warnComputed(const std::vector<std::string> &names, bool trained);
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
-  void warnFolded(const std::vector<Candidate> &candidates);
+  void warnFolded(const std::vector<Candidate> &candidates, const Folded &folded, const std::vector<bool> &computed);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
   bool inlineBuffer(const Candidate &candidate);
@@ -178,13 +178,20 @@ void Importer::warnConstants(const std::vector<std::string> &names) {
         names.size() == 1 ? "is the constant" : "are constants", names[0], names.size() == 1 ? "it" : "the first"));
 }
 
-// What the exporter computed, maybe of parameters that it carries besides.
-void Importer::warnComputed(const std::vector<std::string> &names) {
-  if (!names.empty())
-    result.warnings.push_back(fmt::format(
-        "the exporter computed {}: trained as {}. Where that is of constants alone, --freeze {} holds {}; where it is "
-        "of parameters, export with optimize=False",
-        listOf(names), names.size() == 1 ? "it is" : "they are", names[0], names.size() == 1 ? "it" : "the first"));
+// What the exporter computed of what it did not write down; or of parameters, where it does not name these.
+void Importer::warnComputed(const std::vector<std::string> &names, bool trained) {
+  if (names.empty())
+    return;
+  const char *are = names.size() == 1 ? "it is" : "they are", *first = names.size() == 1 ? "it" : "the first";
+  result.warnings.push_back(
+      trained ? fmt::format(
+                    "the exporter computed {}: trained as {}. Where that is of constants alone, --freeze {} holds {}; "
+                    "where it is of parameters, export with optimize=False",
+                    listOf(names), are, names[0], first)
+              : fmt::format(
+                    "the exporter computed {}, and no parameter is missing: held as {}. Where that is of a parameter, "
+                    "--train {} trains {} beside it; export with optimize=False",
+                    listOf(names), are, names[0], first));
 }
 
 // Single numbers that only their names tell from those in the model's code.
@@ -206,20 +213,15 @@ void Importer::warnMergedStatistics(const std::vector<std::string> &names) {
         listOf(names), names.size() == 1 ? "is both" : "are both"));
 }
 
-void Importer::warnFolded(const std::vector<Candidate> &candidates) {
-  if (std::vector<std::string> lost = lostDetaches(file.model.graph()); !lost.empty())
+void Importer::warnFolded(const std::vector<Candidate> &candidates, const Folded &folded,
+                          const std::vector<bool> &computed) {
+  if (const std::vector<std::string> lost = lostDetaches(file.model.graph()).unplaced; !lost.empty())
     result.warnings.push_back(
         fmt::format("the model detaches values ({}), and the exporter left that out: gradients go through them. Export "
                     "with optimize=False",
                     listOf(lost)));
-  Folded folded = foldedBy(file.model.graph());
-  if (folded.parameters.empty()) {
-    std::vector<bool> made;
-    for (size_t i = 0; i < candidates.size(); ++i)
-      made.push_back(trainable[i] && llvm::is_contained(folded.values, candidates[i].source.name));
-    warnComputed(notAsked(candidates, made));
-    return;
-  }
+  if (folded.parameters.empty())
+    return warnComputed(notAsked(candidates, computed), !folded.isTold);
   std::vector<std::string> values;
   for (const std::string &value : folded.values) {
     bool trained = false;
@@ -255,7 +257,15 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   for (std::string &note : retieTensors(candidates))
     result.warnings.push_back(std::move(note));
   Trained decided = decideTrainable(function, candidates);
-  weight = trainable = decided.trainable;
+  trainable = decided.trainable;
+  const Folded folded = foldedBy(file.model.graph());
+  std::vector<bool> computed;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    computed.push_back(trainable[i] && candidates[i].origin.kind == Origin::Kind::unknown &&
+                       llvm::is_contained(folded.values, candidates[i].source.name));
+    trainable[i] = trainable[i] && !(computed[i] && folded.isTold && folded.parameters.empty());
+  }
+  weight = trainable;
   applyPatterns(candidates);
   for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code
     weight[i] = weight[i] && (trainable[i] || !decided.namedScalars[i]);
@@ -267,7 +277,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i)
     merged.push_back(candidates[i].isMerged && !trainable[i]);
   warnMergedStatistics(notAsked(candidates, merged));
-  warnFolded(candidates);
+  warnFolded(candidates, folded, computed);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));
   for (size_t i = 0; i < candidates.size(); ++i)

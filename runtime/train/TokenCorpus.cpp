@@ -153,6 +153,19 @@ Result<CorpusPtr> finish(std::unique_ptr<TokenCorpus> corpus, const std::string 
   return CorpusPtr(std::move(corpus));
 }
 
+constexpr int64_t kTokensSeen = 65536; ///< of a file without a header, to judge by
+
+/// Tokens that take more bytes than they are read with: every second one is zero then, others are not.
+bool areWider(const Segment &segment) {
+  constexpr int64_t kFewest = 64;
+  std::vector<int64_t> tokens(static_cast<size_t>(std::min(segment.count, kTokensSeen)));
+  segment.read(0, tokens);
+  bool isZero[2] = {true, true};
+  for (size_t i = 0; i < tokens.size(); ++i)
+    isZero[i % 2] = isZero[i % 2] && tokens[i] == 0;
+  return segment.count >= kFewest && isZero[1] && !isZero[0];
+}
+
 /// With llm.c's header or without.
 Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
   Segment segment{file.path(), file.bytes(), 0, 0, tokenWidth(vocabulary)};
@@ -171,6 +184,11 @@ Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
     return fail("{}: {} bytes are no whole number of {}-bit tokens (of a vocabulary of {})", file.path(),
                 segment.bytes.size(), 8 * segment.width, vocabulary);
   segment.count = static_cast<int64_t>(segment.bytes.size()) / segment.width;
+  if (!known && areWider(segment))
+    return fail(
+        "{}: every second one of its first {} tokens is 0, as where wider integers are read as the uint{} that a "
+        "vocabulary of {} takes; write them again as those, with numpy's astype(numpy.uint{})",
+        file.path(), std::min(segment.count, kTokensSeen), 8 * segment.width, vocabulary, 8 * segment.width);
   return segment;
 }
 

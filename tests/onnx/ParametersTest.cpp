@@ -625,28 +625,105 @@ const ImportedParameter *find(const Imported &result, const std::string &name) {
 using Aliases = std::vector<Alias>;
 constexpr Alias::Kind kInitializer = Alias::Kind::initializer, kModule = Alias::Kind::module;
 
-// The exporter writes PyTorch's detach as an Identity with a note; where it optimized that away, a user's note is left.
+void note(::onnx::NodeProto &node, const std::string &name, const std::string &function, const std::string &arguments) {
+  auto *fx = node.add_metadata_props();
+  fx->set_key("pkg.torch.onnx.fx_node");
+  fx->set_value("%" + name + " : [num_users=1] = call_function[target=torch.ops.aten." + function + "](args = (" +
+                arguments + "), kwargs = {})");
+}
+/// x v as "linear", of which `last` makes y with w.
+Imported detaching(const std::function<void(TestModel &)> &last) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("v", {32, 32}, varied(32, 32));
+  model.weights("w", {32, 32}, varied(32, 32, true));
+  sign(model, "p_w: PARAMETER target='w'\n");
+  note(model.node("MatMul", {"x", "v"}, {"linear"}), "linear", "linear.default", "%x, %p_v");
+  last(model);
+  return import(model);
+}
+
+// The exporter writes PyTorch's detach as an Identity with a note, or optimizes it away: then notes of what takes it
+// tell.
 TEST(Parameters, DetachedValuesCarryNoGradient) {
-  for (bool kept : {true, false}) {
+  Imported kept = detaching([](TestModel &model) {
+    note(model.node("Identity", {"linear"}, {"d"}), "detach_2", "detach.default", "%linear");
+    note(model.node("MatMul", {"d", "w"}, {"y"}), "linear_1", "linear.default", "%detach_2, %p_w");
+  });
+  Imported lost = detaching([](TestModel &model) {
+    note(model.node("MatMul", {"linear", "w"}, {"y"}), "linear_1", "linear.default", "%detach, %p_w");
+  });
+  for (const Imported &result : {std::cref(kept), std::cref(lost)}) {
+    EXPECT_TRUE(result.has("nn.detach")) << result.everything();
+    EXPECT_EQ(result.trained(), Names{"w"});
+    EXPECT_TRUE(result.warnings.empty()) << result.everything();
+  }
+}
+
+TEST(Parameters, DetachesThatWereLeftOutAreFoundByPlaceOrByName) {
+  auto y = [](TestModel &model) {
+    note(model.node("MatMul", {"s", "w"}, {"y"}), "linear_1", "linear.default", "%s, %p_w");
+  };
+  // One value twice: the second of two operands, of which the difference has the gradient of the first.
+  Imported placed = detaching([&](TestModel &model) {
+    note(model.node("Sub", {"linear", "linear"}, {"s"}), "s", "sub.Tensor", "%linear, %detach");
+    y(model);
+  });
+  EXPECT_TRUE(placed.has("nn.sub %0, %1")) << placed.everything();
+  EXPECT_EQ(placed.trained(), (Names{"v", "w"}));
+  EXPECT_TRUE(placed.warnings.empty()) << placed.everything();
+  // A call that became two nodes, which take one of its values twice: what x is not.
+  Imported named = detaching([&](TestModel &model) {
+    note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%x, %detach");
+    note(model.node("Add", {"square", "x"}, {"s"}), "s", "addcmul.default", "%x, %detach");
+    y(model);
+  });
+  EXPECT_EQ(named.trained(), Names{"w"}) << named.everything();
+  EXPECT_TRUE(named.warnings.empty()) << named.everything();
+  // Three operands for two arguments of one value: nothing tells which.
+  Imported unplaced = detaching([&](TestModel &model) {
+    note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%linear, %detach");
+    note(model.node("Add", {"square", "linear"}, {"s"}), "s", "addcmul.default", "%linear, %detach");
+    y(model);
+  });
+  EXPECT_FALSE(unplaced.has("nn.detach")) << unplaced.everything();
+  ASSERT_EQ(unplaced.warnings.size(), 1U);
+  EXPECT_NE(unplaced.warnings[0].find("detaches values (detach)"), std::string::npos) << unplaced.everything();
+  // The first one went with a call that was merged into its like.
+  Imported merged = detaching([&](TestModel &model) {
+    note(model.node("Tanh", {"linear"}, {"s"}), "s", "tanh.default", "%detach_1");
+    y(model);
+  });
+  EXPECT_TRUE(merged.has("nn.detach")) << merged.everything();
+  ASSERT_EQ(merged.warnings.size(), 1U);
+  EXPECT_NE(merged.warnings[0].find("detaches values (detach)"), std::string::npos) << merged.everything();
+}
+
+// A matrix that the exporter computed, where it carries all parameters: the model's code made it. Without a signature
+// it may be one.
+TEST(Parameters, ComputedValuesAreHeldWhereNoParameterIsMissing) {
+  for (bool told : {true, false}) {
     TestModel model;
     model.input("x", kFloat, {"b", "32"}).output("y");
-    model.weights("v", {32, 32}, varied(32, 32));
-    model.weights("w", {32, 32}, varied(32, 32, true));
-    model.node("MatMul", {"x", "v"}, {"h"});
-    if (kept) {
-      auto *fx = model.node("Identity", {"h"}, {"d"}).add_metadata_props();
-      fx->set_key("pkg.torch.onnx.fx_node");
-      fx->set_value(
-          "%detach_2 : [num_users=1] = call_function[target=torch.ops.aten.detach.default](args = (%h,), kwargs = {})");
-    }
-    trace(model.node("MatMul", {kept ? "d" : "h", "w"}, {"y"}), "['', 'linear']", "aten.linear.default",
-          "%detach_2, %p_w");
+    model.weights("net.w", {32, 32});
+    model.weights("_to_copy", {32, 32}, varied(32, 32, true));
+    model.node("MatMul", {"x", "net.w"}, {"a"});
+    auto *fx = model.node("MatMul", {"a", "_to_copy"}, {"y"}).add_metadata_props();
+    fx->set_key("pkg.torch.onnx.fx_node");
+    fx->set_value("%mm : call_function[target=aten.mm](args = (%a, %_to_copy), kwargs = {})");
+    if (told)
+      sign(model, "p_net_w: PARAMETER target='net.w'\n");
     Imported result = import(model);
-    EXPECT_EQ(result.has("nn.detach"), kept) << result.everything();
-    EXPECT_EQ(result.trained(), kept ? Names{"w"} : (Names{"v", "w"}));
-    EXPECT_EQ(result.warnings.size(), kept ? 0U : 1U);
-    EXPECT_TRUE(kept || result.warnings[0].find("detaches values (detach_2)") != std::string::npos)
+    EXPECT_EQ(result.trained(), told ? Names{"net.w"} : (Names{"_to_copy", "net.w"})) << result.everything();
+    EXPECT_TRUE(told ? warns(result, {"computed '_to_copy'", "no parameter is missing: held as it is",
+                                      "--train '_to_copy' trains it"})
+                     : warns(result, {"computed '_to_copy'", "trained as it is", "--freeze '_to_copy' holds it"}))
         << result.everything();
+    ImportOptions asked;
+    (told ? asked.train : asked.freeze).push_back("_to_copy");
+    result = import(model, 2, asked);
+    EXPECT_EQ(result.trained(), told ? (Names{"_to_copy", "net.w"}) : Names{"net.w"}) << result.everything();
+    EXPECT_TRUE(result.warnings.empty()) << result.everything();
   }
 }
 

@@ -285,6 +285,11 @@ TEST_F(CorpusForms, WhatIsWrongIsSaidWithFileAndPlace) {
   EXPECT_ERROR(refusal(folder.write("odd.bin", "abc")), "odd.bin: 3 bytes are no whole number of 16-bit tokens");
   EXPECT_ERROR(refusal(folder.write("t.bin", raw(std::vector<uint16_t>{1, 2, 300, 4, 5}))),
                "t.bin, token 2: token 300 is outside the model's vocabulary of 256");
+  EXPECT_ERROR(
+      refusal(folder.write("wide.bin", raw(std::vector<uint32_t>(64, 7)))),
+      "wide.bin: every second one of its first 128 tokens is 0, as where wider integers are read as the uint16 that a "
+      "vocabulary of 256 takes; write them again as those, with numpy's astype(numpy.uint16)");
+  EXPECT_EQ(refusal(folder.write("zeros.bin", raw(std::vector<uint32_t>(64, 0)))).message(), "");
   EXPECT_ERROR(openCorpus(folder.write("a.txt", "abcdef"), "t.json", plan).status(),
                "--tokenizer t.json: no such file");
   std::filesystem::create_directory(folder / "mixed");

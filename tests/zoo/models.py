@@ -1339,6 +1339,37 @@ class Kinks(nn.Module):
         return self.head(clips + corners)
 
 
+class Detached(nn.Module):
+    """Values that are detached before each kind of call: a ratio that is one, a code in a straight line, a target, a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.other, self.head = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 5)
+        self.book = nn.Parameter(torch.randn(6, 16))
+
+    def forward(self, x, labels):
+        z = self.inner(x)
+        q = F.embedding((z @ self.book.T).argmax(1), self.book)
+        loss = F.mse_loss(q, z.detach()) + F.cross_entropy(self.head(z + (q - z).detach()), labels)
+        loss = loss - F.cosine_similarity(self.other(z), z.detach().sin(), dim=-1).mean() - ((z - z.detach()).exp() * x[:, :1]).mean()
+        mixed = torch.where(z > 0, z.detach(), self.other(z)) + torch.cat([z.detach(), self.other(z)], 1)[:, 8:24].tanh()
+        return loss + (mixed * F.layer_norm(z.detach() + 0.5, (16,))).mean() + F.linear(z.cos(), self.other.weight.detach(), self.other.bias).square().mean()
+
+
+class Losses(nn.Module):
+    """Losses of logits that are zero, and so large that a sigmoid of them is 0 or 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.flat = nn.Linear(8, 7), nn.Parameter(torch.zeros(1))
+
+    def forward(self, x, t):
+        z = torch.cat([self.head(x) * torch.tensor([1.0, 1.0, 3.0, 30.0, 300.0, 1000.0, -1000.0]), self.flat.expand(x.shape[0], 1)], 1)
+        loss = F.binary_cross_entropy_with_logits(z, t) + F.binary_cross_entropy(z[:, 3:].sigmoid(), t[:, 3:]) - F.logsigmoid(0.3 * z).mean()
+        loss = loss + torch.logaddexp(z, z.flip(1)).mean() + F.multilabel_soft_margin_loss(z, t) + F.softplus(z, beta=2).mean()
+        return 0.01 * (loss + torch.log(1 - torch.sigmoid(z[:, :4])).square().mean() + F.smooth_l1_loss(z, t) + F.huber_loss(z, t) + F.l1_loss(z, t))
+
+
 class Chosen(nn.Module):
     """Sequences that a mask chooses go through an encoder, whose attention puts time before them; through convolutions; into a mean too; or through
     attention that hides all of those that are not chosen."""
@@ -1383,6 +1414,9 @@ add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
 add("kinks", Kinks, features((8,)), "cross-entropy", forms="new", lr=0.005, perturb=False)
+add("detached", Detached, features((8,)), "output:loss", forms="optimized static new", lr=0.01)
+add("losses", Losses, lambda rng, rows: dict(x=rng.normal(size=(rows, 8)).astype(np.float32), t=rng.integers(0, 2, (rows, 8)).astype(np.float32)), "output:loss",
+    forms="optimized new", lr=0.001, perturb=False)
 for name in ("encoder", "lines", "pooled", "hidden"):
     add("selected-" + name, lambda name=name: Chosen(name), chosen, forms="optimized static new old", axes=dict(input_ids=(0,), chosen=(0,)))
 
