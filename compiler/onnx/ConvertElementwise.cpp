@@ -57,7 +57,8 @@ LogicalResult mod(NodeContext &node) {
   return node.result(node.sub(a, node.mul(quotient, b)));
 }
 
-/// x, where the value is sigmoid(x) or 1 - sigmoid(-x); log1p's sum of a negative is such a difference, too.
+/// x, where the value is sigmoid(x) or 1 - sigmoid(-x), of its shape; log1p's sum of a negative is such a difference,
+/// too.
 Value logitOf(NodeContext &node, Value value) {
   auto isOne = [](Value of) { return nn::splatValue(of) == 1.0; };
   if (auto sigmoid = value.getDefiningOp<nn::SigmoidOp>())
@@ -68,7 +69,7 @@ Value logitOf(NodeContext &node, Value value) {
   if (auto sum = value.getDefiningOp<nn::AddOp>(); sum && isOne(sum->getOperand(1)))
     if (auto negative = sum->getOperand(0).getDefiningOp<nn::NegOp>())
       less = negative->getOperand(0);
-  auto sigmoid = less ? less.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp();
+  auto sigmoid = less && less.getType() == value.getType() ? less.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp();
   return sigmoid ? node.emit<nn::NegOp>({sigmoid->getOperand(0)}) : Value();
 }
 
@@ -139,10 +140,13 @@ Value antilogarithm(NodeContext &node, Value value) {
 // The exporter writes PyTorch's binary_cross_entropy as max(log p, -100) and max(log(1 - p), -100), whose gradient
 // where p is 0 or 1 is no number. PyTorch's is 1 / max(p, 1e-12), bounded or not.
 Value logarithmOfProbability(NodeContext &node, Value logarithm, Value probability) {
+  Type type = getElementTypeOrSelf(logarithm);
+  if (type.isF16())
+    probability = node.cast(probability, node.builder.getF32Type());                           // where 1e-12 is not 0
   Value still = node.emit<nn::DetachOp>({probability}), change = node.sub(probability, still); // 0
   Value bounded = node.emit<nn::MaximumOp>({node.emit<nn::DetachOp>({logarithm}), node.scalar(logarithm, -100)});
   Value least = node.emit<nn::MaximumOp>({still, node.scalar(still, 1e-12)});
-  return node.add(bounded, node.div(change, least));
+  return node.add(bounded, node.cast(node.div(change, least), type));
 }
 
 // The larger, or the smaller, of its inputs; or half of a clamp that the exporter took apart.
@@ -155,10 +159,10 @@ template <typename Op> LogicalResult extremum(NodeContext &node, bool larger) {
   return node.result(clipped(node, value, larger ? bound : Value(), larger ? Value() : bound, *flat));
 }
 LogicalResult maximum(NodeContext &node) {
-  const HostTensor *known = node.inputCount() == 2 && !node.isSymbolic(1) ? node.known(1) : nullptr;
-  if (Value value = node.input(0); value && known && known->elements() == 1 && known->realAt(0) == -100)
-    if (Value probability = antilogarithm(node, value))
-      return node.result(logarithmOfProbability(node, value, probability));
+  if (Value value = node.input(0); value && isBoundOfCrossEntropy(node.node))
+    if (const HostTensor *bound = node.known(1); bound && bound->dims().empty() && bound->realAt(0) == -100)
+      if (Value probability = antilogarithm(node, value))
+        return node.result(logarithmOfProbability(node, value, probability));
   return extremum<nn::MaximumOp>(node, true);
 }
 LogicalResult minimum(NodeContext &node) { return extremum<nn::MinimumOp>(node, false); }

@@ -203,169 +203,44 @@ std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
   return isOf(node, "clamp") ? std::optional(false) : std::nullopt;
 }
 
-namespace {
-
-/// The number of "detach" (0), "detach_1" and so on.
-std::optional<int> detachNumber(std::string_view name) {
-  constexpr std::string_view kName = "detach", kNumbered = "detach_";
-  if (name == kName)
-    return 0;
-  return name.starts_with(kNumbered) ? numberIn<int>(std::string(name.substr(kNumbered.size()))) : std::nullopt;
+// Its decomposition fills the bound: maximum(%log, %new_full).
+bool isBoundOfCrossEntropy(const ::onnx::NodeProto &node) {
+  const FxCall call = fxCallOf(node);
+  return call.function.starts_with("maximum") && call.arguments.size() == 2 && call.arguments[0].starts_with("log") &&
+         call.arguments[1].starts_with("new_full");
 }
 
-/// An operand of a call of PyTorch's: input `index` of a node that the call became, which no other such node makes.
-struct CallOperand {
-  const ::onnx::NodeProto *node;
-  size_t index;
-  std::string value;
-};
+std::string stemOf(const std::string &name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  return end != std::string::npos && end + 1 < name.size() && end > 0 && name[end] == '_' ? name.substr(0, end) : name;
+}
 
-/// The nodes that calls of PyTorch's became, and what they were called with.
-class Calls {
-public:
-  explicit Calls(const ::onnx::GraphProto &graph) : placeholders(parseSignature(metadata(graph, kSignature))) {
-    for (const auto &input : graph.input())
-      names[input.name()] = input.name();
-    for (const auto &[tensor, origin] : originsOf(graph))
-      if (origin.kind == Origin::Kind::parameter || origin.kind == Origin::Kind::buffer)
-        originals[tensor] = origin.name;
-    for (const auto &node : graph.node()) {
-      const std::string text = metadata(node, kFxNode),
-                        name = nameIn(text); // "%detach_1 : [num_users=1] = call_function["
-      if (!name.empty())
-        nodes[name].push_back(&node);
-      for (const std::string &output : node.output())
-        if (node.op_type() != "Constant")
-          names[output] = name.empty() ? output : name;
-    }
-  }
-
-  const std::map<std::string, std::vector<const ::onnx::NodeProto *>> &all() const { return nodes; }
-  bool isKnown(const std::string &argument) const {
-    return placeholders.contains(argument) || nodes.contains(argument) || names.contains(argument);
-  }
-
-  /// The values that a call takes, in their order.
-  static std::vector<std::string> arguments(const ::onnx::NodeProto &node) {
-    const std::string text = metadata(node, kFxNode);
-    const size_t begin = text.find("args = ");
-    std::vector<std::string> found;
-    for (size_t at = begin == std::string::npos ? begin : text.find('%', begin); at != std::string::npos;
-         at = text.find('%', at + 1))
-      found.push_back(nameAt(text, at));
-    return found;
-  }
-
-  std::vector<CallOperand> operands(const std::string &call) const {
-    std::set<std::string> own;
-    std::vector<CallOperand> found;
-    for (const ::onnx::NodeProto *node : nodes.at(call)) {
-      for (int i = 0; i < node->input_size(); ++i)
-        if (const std::string &value = node->input(i);
-            !own.contains(value) && (names.contains(value) || originals.contains(value)))
-          found.push_back({node, static_cast<size_t>(i), value});
-      own.insert(node->output().begin(), node->output().end());
-    }
-    return found;
-  }
-
-  /// Whether the call's argument of this name may be, or is, the value. One whose call left no nodes may be any.
-  bool mayBe(const std::string &argument, const std::string &value) const {
-    return !isKnown(argument) || is(argument, value);
-  }
-  bool is(const std::string &argument, const std::string &value) const {
-    auto placeholder = placeholders.find(argument);
-    auto original = originals.find(value);
-    if (original != originals.end())
-      return placeholder != placeholders.end() && placeholder->second.name == original->second;
-    auto name = names.find(value);
-    return value == argument || (name != names.end() && name->second == argument);
-  }
-
-private:
-  static std::string nameAt(const std::string &text, size_t at) {
-    size_t end = at + 1;
+FxCall fxCallOf(const ::onnx::NodeProto &node) {
+  const std::string text = metadata(node, kFxNode), target = "target=torch.ops.aten.";
+  auto nameAt = [&](size_t at) {
+    size_t end = at;
     while (end < text.size() && isNameLetter(text[end]))
       ++end;
-    return text.substr(at + 1, end - at - 1);
-  }
-  static std::string nameIn(const std::string &text) { return text.starts_with('%') ? nameAt(text, 0) : std::string(); }
-
-  std::map<std::string, Origin> placeholders;
-  std::map<std::string, std::string> originals;                        ///< of initializers, in the module
-  std::map<std::string, std::string> names;                            ///< of values: the call that made them
-  std::map<std::string, std::vector<const ::onnx::NodeProto *>> nodes; ///< by the name of their call
-};
-
-/// Which operands of a call are its lost arguments: each the one in its place; or all those that are no other argument.
-std::vector<CallOperand> lostOperands(const Calls &calls, const std::vector<std::string> &arguments,
-                                      const std::vector<CallOperand> &operands, const std::set<std::string> &lost) {
-  std::vector<CallOperand> found;
-  bool inOrder = arguments.size() == operands.size();
-  for (size_t i = 0; inOrder && i < arguments.size(); ++i) {
-    if (lost.contains(arguments[i]))
-      found.push_back(operands[i]);
-    else
-      inOrder = calls.mayBe(arguments[i], operands[i].value);
-  }
-  if (inOrder)
-    return found;
-  found.clear();
-  if (std::ranges::any_of(arguments,
-                          [&](const std::string &one) { return !lost.contains(one) && !calls.isKnown(one); }))
-    return found; // it may be any operand
-  std::ranges::copy_if(operands, std::back_inserter(found), [&](const CallOperand &operand) {
-    return std::ranges::none_of(arguments, [&](const std::string &one) { return calls.is(one, operand.value); });
-  });
-  const bool isOne =
-      std::ranges::all_of(found, [&](const CallOperand &one) { return one.value == found.front().value; });
-  return isOne && std::ranges::count_if(arguments, [&](const std::string &one) { return lost.contains(one); }) == 1
-             ? found
-             : std::vector<CallOperand>();
+    return text.substr(at, end - at);
+  };
+  FxCall call;
+  if (text.starts_with('%'))
+    call.name = nameAt(1);
+  if (const size_t at = text.find(target); at != std::string::npos)
+    call.function = text.substr(at + target.size(), text.find(']', at) - at - target.size());
+  const size_t begin = text.find("args = ");
+  for (size_t at = begin == std::string::npos ? begin : text.find('%', begin); at != std::string::npos;
+       at = text.find('%', at + 1))
+    call.arguments.push_back(nameAt(at + 1));
+  return call;
 }
 
-} // namespace
-
-LostDetaches lostDetaches(const ::onnx::GraphProto &graph) {
-  const Calls calls(graph);
-  std::set<int> kept, unplaced;
-  int count = 0;
-  auto see = [&](const std::string &name, std::set<int> &into) {
-    if (std::optional<int> number = detachNumber(name)) {
-      into.insert(*number);
-      count = std::max(count, *number + 1);
-    }
-  };
-  for (const auto &input : graph.input())
-    see(input.name(), kept);
-  for (const auto &[call, nodes] : calls.all())
-    see(call, kept);
-  LostDetaches result;
-  std::set<int> placed;
-  for (const auto &[call, nodes] : calls.all()) {
-    const std::vector<std::string> arguments = Calls::arguments(*nodes.front());
-    std::set<std::string> lost;
-    for (const std::string &name : arguments)
-      if (detachNumber(name) && !kept.contains(*detachNumber(name)))
-        lost.insert(name);
-    if (lost.empty())
-      continue;
-    const std::vector<CallOperand> found = lostOperands(calls, arguments, calls.operands(call), lost);
-    for (const CallOperand &operand : found)
-      result.inputs[operand.node].push_back(operand.index);
-    for (const std::string &name : lost)
-      see(name, found.empty() ? unplaced : placed);
-  }
-  // Where some were left out, one that no call takes any more may have been of a call merged into its like.
-  const bool some = !placed.empty() || !unplaced.empty();
-  for (int number = 0; some && number < count; ++number)
-    if (unplaced.contains(number) || (!kept.contains(number) && !placed.contains(number)))
-      result.unplaced.push_back(number == 0 ? "detach" : "detach_" + std::to_string(number));
-  return result;
+std::map<std::string, Origin> signatureOf(const ::onnx::GraphProto &graph) {
+  return parseSignature(metadata(graph, kSignature));
 }
 
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
-  std::map<std::string, Origin> placeholders = parseSignature(metadata(graph, kSignature));
+  std::map<std::string, Origin> placeholders = signatureOf(graph);
   std::map<std::string, Origin> byTarget, origins;
   for (const auto &[placeholder, origin] : placeholders)
     byTarget[origin.name] = origin;
@@ -433,6 +308,21 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
   return names;
 }
 
+/// Whether a value has the name of a call that takes no tensors, or only their shapes ("eye", "full_like_2"); or of a
+/// detach.
+static bool isOfNumbers(const std::string &name) {
+  static const std::set<std::string> calls = {"arange",       "bartlett_window", "blackman_window",
+                                              "detach",       "empty",           "eye",
+                                              "full",         "full_like",       "hamming_window",
+                                              "hann_window",  "kaiser_window",   "lift_fresh_copy",
+                                              "linspace",     "logspace",        "new_full",
+                                              "new_ones",     "new_zeros",       "ones",
+                                              "ones_like",    "scalar_tensor",   "scalar_tensor_default",
+                                              "tril_indices", "triu_indices",    "zeros",
+                                              "zeros_like"};
+  return calls.contains(stemOf(name));
+}
+
 Folded foldedBy(const ::onnx::GraphProto &graph) {
   std::set<std::string> mentions, carried, computed, originals;
   std::map<std::string, Origin> placeholders = parseSignature(metadata(graph, kSignature));
@@ -450,7 +340,7 @@ Folded foldedBy(const ::onnx::GraphProto &graph) {
     std::set<std::string> names = mentioned(metadata(node, kFxNode));
     for (const std::string &input : node.input())
       if (names.contains(input) && computed.erase(input))
-        folded.values.push_back(input);
+        (isOfNumbers(input) ? folded.made : folded.values).push_back(input);
     mentions.merge(names);
   }
   for (const auto &[placeholder, origin] : placeholders)

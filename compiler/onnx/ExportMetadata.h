@@ -53,6 +53,20 @@ private:
   bool byPyTorch, byOlderExporter;
 };
 
+/// The tensors of the original module, by the names that notes on nodes have for them.
+std::map<std::string, Origin> signatureOf(const ::onnx::GraphProto &graph);
+
+/// The call of PyTorch's that a node was, or was a part of, by its note.
+struct FxCall {
+  std::string name;                   ///< of what it gives; empty: the node has no note
+  std::string function;               ///< "sub.Tensor"
+  std::vector<std::string> arguments; ///< names of values, those in lists too, in their order
+};
+FxCall fxCallOf(const ::onnx::NodeProto &node);
+
+/// "sin" of "sin_3".
+std::string stemOf(const std::string &name);
+
 /// The id that PyTorch's embedding at a node takes for padding: its row is not trained by that. None: every row is.
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
 
@@ -63,21 +77,18 @@ bool isDetach(const ::onnx::NodeProto &node);
 /// or its clamp, which has one; none where the exporter did not say.
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node);
 
-/// What the original module detaches where the exporter optimized the detach away: by what notes say that nodes take.
-struct LostDetaches {
-  std::map<const ::onnx::NodeProto *, std::vector<size_t>> inputs; ///< of nodes, that are detached
-  std::vector<std::string> unplaced; ///< names that values detached had, where nothing says which they are
-};
-LostDetaches lostDetaches(const ::onnx::GraphProto &graph);
+/// Whether a Max is one of those that PyTorch's binary_cross_entropy bounds its logarithms with.
+bool isBoundOfCrossEntropy(const ::onnx::NodeProto &node);
 
 /// The share that PyTorch's cross-entropy at a node gives to all classes alike; ONNX's has none. 0: it gives none.
 double labelSmoothingOf(const ::onnx::NodeProto &node);
 
 /// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
 /// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or
-/// other names of tied ones, or not used by the model. Empty where nothing was computed.
+/// other names of tied ones, or not used by the model. Empty where nothing was computed. What it computed of nothing
+/// but numbers (torch.eye), or detached, is made: in no case a parameter.
 struct Folded {
-  std::vector<std::string> values, parameters;
+  std::vector<std::string> values, parameters, made;
   bool isTold = false; ///< there is a signature: where it names no lost parameter, none is in these values alone
 };
 Folded foldedBy(const ::onnx::GraphProto &graph);

@@ -45,7 +45,7 @@ NodeValue *GraphImporter::Scope::find(const std::string &name) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
     : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())),
-      moduleNames(moduleNamesOf(file.model.graph(), origins)), lostDetached(lostDetaches(file.model.graph()).inputs),
+      moduleNames(moduleNamesOf(file.model.graph(), origins)), detaches(lostDetaches(file.model.graph(), origins)),
       variableNames(file.model) {
   for (const auto &local : file.model.functions())
     functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
@@ -240,17 +240,35 @@ void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttrib
 
 // What the module detaches before this node, where the exporter left the detach out.
 void GraphImporter::detachInputs(const ::onnx::NodeProto &node, std::vector<NodeValue *> &inputs,
-                                 std::deque<NodeValue> &detached) {
-  auto lost = lostDetached.find(&node);
-  if (lost == lostDetached.end())
+                                 std::deque<NodeValue> &changed) {
+  auto lost = detaches.places.find(&node);
+  if (lost == detaches.places.end())
     return;
-  for (size_t index : lost->second)
-    if (index < inputs.size() && inputs[index] && inputs[index]->value && nn::isReal(inputs[index]->value)) {
-      NodeValue value = *inputs[index];
-      value.value = nn::DetachOp::create(builder, locationOf(nodeName(node)), value.value);
-      detached.push_back(std::move(value));
-      inputs[index] = &detached.back();
+  bool all = true;
+  for (const LostDetaches::Place &place : lost->second) {
+    NodeValue *input = place.input < inputs.size() ? inputs[place.input] : nullptr;
+    if (input && !input->value && !input->known && input->make)
+      input->value = input->make();
+    if (!input || !input->value || !nn::isReal(input->value)) {
+      all = all && input && input->known; // a constant
+      continue;
     }
+    NodeValue value = *input;
+    value.value = nn::DetachOp::create(builder, locationOf(nodeName(node)), value.value);
+    changed.push_back(std::move(value));
+    inputs[place.input] = &changed.back();
+  }
+  if (all)
+    detached.insert(&node);
+}
+
+std::vector<std::string> GraphImporter::leftOutDetaches() const {
+  std::set<std::string> names(detaches.unplaced.begin(), detaches.unplaced.end());
+  for (const auto &[node, places] : detaches.places)
+    if (!detached.contains(node))
+      for (const LostDetaches::Place &place : places)
+        names.insert(place.name);
+  return {names.begin(), names.end()};
 }
 
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,

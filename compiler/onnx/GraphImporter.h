@@ -6,6 +6,7 @@
 
 #include "compiler/onnx/BindDimensions.h"
 #include "compiler/onnx/ImportOptions.h"
+#include "compiler/onnx/LostDetaches.h"
 #include "compiler/onnx/NodeContext.h"
 #include "compiler/onnx/ParameterEvidence.h"
 
@@ -37,6 +38,8 @@ public:
 
   /// The stored tensors that became arguments, in order.
   std::vector<Candidate> &candidates() { return stored; }
+  /// Names of values that the original module detaches, and the graph does not.
+  std::vector<std::string> leftOutDetaches() const;
 
 private:
   /// The values visible in a graph or function body.
@@ -74,7 +77,7 @@ private:
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
-  void detachInputs(const ::onnx::NodeProto &node, std::vector<NodeValue *> &inputs, std::deque<NodeValue> &detached);
+  void detachInputs(const ::onnx::NodeProto &node, std::vector<NodeValue *> &inputs, std::deque<NodeValue> &changed);
   NodeValue partOf(NodeValue value);
   std::vector<NodeValue> importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs, Scope &scope,
                                     const Frame &frame);
@@ -112,7 +115,8 @@ private:
   Problems &problems;
   std::map<std::string, Origin> origins;
   std::map<std::string, std::vector<Alias>> moduleNames;
-  const std::map<const ::onnx::NodeProto *, std::vector<size_t>> lostDetached; ///< inputs of nodes
+  const LostDetaches detaches;
+  std::set<const ::onnx::NodeProto *> detached; ///< nodes that take what was detached as it was
   const VariableNames variableNames; ///< where the file says nothing of origins
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types

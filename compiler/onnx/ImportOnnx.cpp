@@ -46,6 +46,7 @@ private:
   void warnComputed(const std::vector<std::string> &names, bool trained);
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
+  void warnLeftOut(const std::vector<std::string> &detaches);
   void warnFolded(const std::vector<Candidate> &candidates, const Folded &folded, const std::vector<bool> &computed);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
@@ -213,13 +214,17 @@ void Importer::warnMergedStatistics(const std::vector<std::string> &names) {
         listOf(names), names.size() == 1 ? "is both" : "are both"));
 }
 
-void Importer::warnFolded(const std::vector<Candidate> &candidates, const Folded &folded,
-                          const std::vector<bool> &computed) {
-  if (const std::vector<std::string> lost = lostDetaches(file.model.graph()).unplaced; !lost.empty())
+// What is detached, and is not in the graph.
+void Importer::warnLeftOut(const std::vector<std::string> &detaches) {
+  if (!detaches.empty())
     result.warnings.push_back(
         fmt::format("the model detaches values ({}), and the exporter left that out: gradients go through them. Export "
                     "with optimize=False",
-                    listOf(lost)));
+                    listOf(detaches)));
+}
+
+void Importer::warnFolded(const std::vector<Candidate> &candidates, const Folded &folded,
+                          const std::vector<bool> &computed) {
   if (folded.parameters.empty())
     return warnComputed(notAsked(candidates, computed), !folded.isTold);
   std::vector<std::string> values;
@@ -254,16 +259,17 @@ bool Importer::inlineBuffer(const Candidate &candidate) {
 
 void Importer::decideParameters(std::vector<Candidate> &candidates) {
   eraseDeadOps();
-  for (std::string &note : retieTensors(candidates))
+  const Folded folded = foldedBy(file.model.graph());
+  for (std::string &note : retieTensors(candidates, folded.values))
     result.warnings.push_back(std::move(note));
   Trained decided = decideTrainable(function, candidates);
   trainable = decided.trainable;
-  const Folded folded = foldedBy(file.model.graph());
   std::vector<bool> computed;
   for (size_t i = 0; i < candidates.size(); ++i) {
     computed.push_back(trainable[i] && candidates[i].origin.kind == Origin::Kind::unknown &&
                        llvm::is_contained(folded.values, candidates[i].source.name));
-    trainable[i] = trainable[i] && !(computed[i] && folded.isTold && folded.parameters.empty());
+    trainable[i] = trainable[i] && !(computed[i] && folded.isTold && folded.parameters.empty()) &&
+                   !llvm::is_contained(folded.made, candidates[i].source.name);
   }
   weight = trainable;
   applyPatterns(candidates);
@@ -394,6 +400,7 @@ FailureOr<ImportedModel> Importer::run() {
     return failure();
   finishFunction(outputs);
   decideParameters(graph.candidates());
+  warnLeftOut(graph.leftOutDetaches());
   mergeExperts(function);
   if (problems.empty())
     verify();

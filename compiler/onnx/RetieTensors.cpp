@@ -69,9 +69,12 @@ bool isRepeated(const TensorSource &first, const TensorSource &second) {
   return a.ok() && b.ok() && *a == *b;
 }
 
-bool mayBeTransposed(const TensorSource &table, const TensorSource &matrix) {
+bool haveTurnedShapes(const TensorSource &table, const TensorSource &matrix) {
   return matrix.dims.size() == 2 && matrix.type == table.type && matrix.dims[0] == table.dims[1] &&
-         matrix.dims[1] == table.dims[0] && table.elements >= kSmallest;
+         matrix.dims[1] == table.dims[0];
+}
+bool mayBeTransposed(const TensorSource &table, const TensorSource &matrix) {
+  return haveTurnedShapes(table, matrix) && table.elements >= kSmallest;
 }
 
 // A tensor in place of its copy; the names of the copy become names of the tensor.
@@ -123,12 +126,18 @@ void retieTwins(std::vector<Candidate> &candidates, std::vector<std::string> &no
   }
 }
 
-void retieTables(std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
+// Of a table that is looked up; and, where the exporter computed the transpose, of any parameter.
+void retieTransposes(std::vector<Candidate> &candidates, const std::vector<std::string> &computed,
+                     std::vector<std::string> &notes) {
   for (Candidate &table : candidates) {
-    if (table.source.dims.size() != 2 || !isFloat(table.source.type) || !isTable(table))
+    const bool isLookedUp = isTable(table);
+    if (table.source.dims.size() != 2 || !isFloat(table.source.type) ||
+        !(isLookedUp || table.origin.kind == Origin::Kind::parameter))
       continue;
     for (Candidate &matrix : candidates) {
-      if (&matrix == &table || isTable(matrix) || matrix.argument.use_empty() || !mayBeTransposed(table.source, matrix.source) ||
+      const bool isComputed = llvm::is_contained(computed, matrix.source.name);
+      if (&matrix == &table || isTable(matrix) || matrix.argument.use_empty() || !(isLookedUp || isComputed) ||
+          !(isComputed ? haveTurnedShapes : mayBeTransposed)(table.source, matrix.source) ||
           !isTransposed(table.source, matrix.source))
         continue;
       replace(matrix, table, true);
@@ -152,11 +161,11 @@ void keepNamesApart(std::vector<Candidate> &candidates) {
 
 } // namespace
 
-std::vector<std::string> retieTensors(std::vector<Candidate> &candidates) {
+std::vector<std::string> retieTensors(std::vector<Candidate> &candidates, const std::vector<std::string> &computed) {
   std::vector<std::string> notes;
   retieCopies(candidates, notes);
   retieTwins(candidates, notes);
-  retieTables(candidates, notes);
+  retieTransposes(candidates, computed, notes);
   keepNamesApart(candidates);
   return notes;
 }

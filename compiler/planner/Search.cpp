@@ -40,7 +40,8 @@ constexpr int64_t kProposals = 300, kProposalsOfFew = 4000;
 /// searching again if that fails, takes less.
 constexpr double kUsualLayers = 70, kFewLayers = 1.5;
 /// Seconds of a step, as it is with least memory, from which on a search may cost all this; for shorter steps a share
-/// by their length, but at least such a one: a part of a step that passes in a millisecond is not worth looking for.
+/// by the square of their length, but at least such a one: a part of a step that passes in a millisecond is not worth
+/// looking for.
 constexpr double kLongStep = 0.02, kLeastEffort = 1. / 64;
 /// How much slower decisions may be, as a share of what a layer takes of a step, that annealing begins and ends with.
 constexpr double kHot = 0.12, kCold = 4e-3;
@@ -272,7 +273,7 @@ private:
       }
     }
     waitUntilNeeded();
-    share = std::clamp(timing.expected / kLongStep, kLeastEffort, 1.0);
+    share = std::clamp(timing.expected * timing.expected / (kLongStep * kLongStep), kLeastEffort, 1.0);
   }
   /// What comes early takes room that others wait for.
   void waitUntilNeeded() {

@@ -187,7 +187,8 @@ Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
   if (!known && areWider(segment))
     return fail(
         "{}: every second one of its first {} tokens is 0, as where wider integers are read as the uint{} that a "
-        "vocabulary of {} takes; write them again as those, with numpy's astype(numpy.uint{})",
+        "vocabulary of {} takes; write them again as those, with numpy's astype(numpy.uint{}), or with llm.c's header "
+        "where they are meant so",
         file.path(), std::min(segment.count, kTokensSeen), 8 * segment.width, vocabulary, 8 * segment.width);
   return segment;
 }

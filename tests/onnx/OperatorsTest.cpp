@@ -20,6 +20,67 @@ struct Operators : testing::Test {
   }
 };
 
+void constant(TestModel &model, const std::string &name, std::initializer_list<int64_t> dims, float value) {
+  auto *attribute = model.node("Constant", {}, {name}).add_attribute();
+  attribute->set_name("value");
+  attribute->set_type(::onnx::AttributeProto::TENSOR);
+  attribute->mutable_t()->set_data_type(::onnx::TensorProto::FLOAT);
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    attribute->mutable_t()->add_dims(dim);
+    count *= dim;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    attribute->mutable_t()->add_float_data(value);
+}
+/// y = log(1 - sigmoid(x)), of a one of this shape and as log1p has it; bounded as a call of PyTorch's was, if that is
+/// named.
+Imported logOfRest(std::initializer_list<int64_t> ones, bool asLog1p, const std::string &call = "") {
+  TestModel model{23};
+  model.input("x", kFloat, {"b", "1"}).output("y");
+  model.node("Sigmoid", {"x"}, {"p"});
+  constant(model, "one", ones, 1);
+  if (asLog1p) {
+    model.node("Neg", {"p"}, {"n"});
+    model.node("Add", {"n", "one"}, {"q"});
+  } else {
+    model.node("Sub", {"one", "p"}, {"q"});
+  }
+  model.node("Log", {"q"}, {call.empty() ? "y" : "log"});
+  if (!call.empty()) {
+    constant(model, "least", {}, -100);
+    auto *fx = model.node("Max", {"log", "least"}, {"y"}).add_metadata_props();
+    fx->set_key("pkg.torch.onnx.fx_node");
+    fx->set_value("%m : [num_users=1] = call_function[target=torch.ops.aten." + call + ", kwargs = {})");
+  }
+  return import(model);
+}
+
+TEST_F(Operators, LogarithmsOfSigmoidsAreFinite) {
+  for (bool asLog1p : {false, true}) {
+    Imported result = logOfRest({}, asLog1p);
+    EXPECT_TRUE(result.has("nn.softplus") && !result.has("nn.log ")) << result.everything();
+    result = logOfRest({1, 4}, asLog1p); // as many ones, as many logarithms
+    EXPECT_TRUE(result.has("nn.log ") && !result.has("nn.softplus")) << result.everything();
+  }
+  model.node("Exp", {"x"}, {"a"});
+  model.node("Add", {"a", "a"}, {"sum"});
+  model.node("Log", {"sum"}, {"y"});
+  expect({"nn.maximum", "nn.softplus"});
+}
+
+// Its gradient is that of the probability; that of a clamp is the logarithm's.
+TEST_F(Operators, BoundsOfCrossEntropyAreToldFromClamps) {
+  for (bool asLog1p : {false, true}) {
+    Imported result = logOfRest({}, asLog1p, "maximum.default](args = (%log1p, %new_full)");
+    EXPECT_TRUE(result.has("nn.detach") && result.has("nn.div")) << result.everything();
+    for (const char *other : {"maximum.default](args = (%log1p, %c_tensor)", "clamp.default](args = (%log1p, -100)"}) {
+      result = logOfRest({}, asLog1p, other);
+      EXPECT_FALSE(result.has("nn.detach")) << result.everything();
+    }
+  }
+}
+
 TEST_F(Operators, UnaryFamilies) {
   struct Case {
     const char *op, *expected;

@@ -254,6 +254,31 @@ TEST(Parameters, TransposedCopiesAreTiedAgain) {
   }
 }
 
+// A matrix that is used plainly and, as the exporter computed, transposed.
+TEST(Parameters, ComputedTransposesAreTheirParameters) {
+  std::vector<float> w, turned(32 * 48);
+  for (int i = 0; i < 32 * 48; ++i)
+    w.push_back(static_cast<float>(std::sin(i * i)));
+  for (int i = 0; i < 32 * 48; ++i)
+    turned[static_cast<size_t>(i % 48 * 32 + i / 48)] = w[static_cast<size_t>(i)];
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("w", {32, 48}, w);
+  model.weights("permute", {48, 32}, turned);
+  model.node("MatMul", {"x", "w"}, {"h"});
+  auto *fx = model.node("MatMul", {"h", "permute"}, {"y"}).add_metadata_props();
+  fx->set_key("pkg.torch.onnx.fx_node");
+  fx->set_value("%mm : call_function[target=aten.mm](args = (%h, %permute), kwargs = {})");
+  auto *signature = model.graph().add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n");
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+  EXPECT_TRUE(result.has("nn.transpose %arg1")) << result.everything();
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("transposed copy of 'w'"), std::string::npos);
+}
+
 // A layer used twice, its matrix transposed by constant folding: stored once for each use. Equal tensors that the
 // metadata does not speak about stay apart: layers may start as copies of each other.
 TEST(Parameters, CopiesAreTiedAgain) {
@@ -660,43 +685,113 @@ TEST(Parameters, DetachedValuesCarryNoGradient) {
   }
 }
 
-TEST(Parameters, DetachesThatWereLeftOutAreFoundByPlaceOrByName) {
-  auto y = [](TestModel &model) {
+void expectUnplaced(const Imported &result, const std::string &names) {
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("detaches values (" + names + ")"), std::string::npos) << result.everything();
+}
+/// y of what `before` makes as "s".
+Imported detachingBefore(const std::function<void(TestModel &)> &before) {
+  return detaching([&](TestModel &model) {
+    before(model);
     note(model.node("MatMul", {"s", "w"}, {"y"}), "linear_1", "linear.default", "%s, %p_w");
-  };
+  });
+}
+
+TEST(Parameters, DetachesThatWereLeftOutAreFoundByPlaceOrByName) {
   // One value twice: the second of two operands, of which the difference has the gradient of the first.
-  Imported placed = detaching([&](TestModel &model) {
+  Imported placed = detachingBefore([](TestModel &model) {
     note(model.node("Sub", {"linear", "linear"}, {"s"}), "s", "sub.Tensor", "%linear, %detach");
-    y(model);
   });
   EXPECT_TRUE(placed.has("nn.sub %0, %1")) << placed.everything();
   EXPECT_EQ(placed.trained(), (Names{"v", "w"}));
   EXPECT_TRUE(placed.warnings.empty()) << placed.everything();
-  // A call that became two nodes, which take one of its values twice: what x is not.
-  Imported named = detaching([&](TestModel &model) {
-    note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%x, %detach");
-    note(model.node("Add", {"square", "x"}, {"s"}), "s", "addcmul.default", "%x, %detach");
-    y(model);
+  // A call that became two nodes, which take one of its values twice, and in another order: what x is not.
+  Imported named = detachingBefore([](TestModel &model) {
+    note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%x, %detach, %sym_size_int_3");
+    note(model.node("Add", {"square", "x"}, {"s"}), "s", "addcmul.default", "%x, %detach, %sym_size_int_3");
   });
   EXPECT_EQ(named.trained(), Names{"w"}) << named.everything();
   EXPECT_TRUE(named.warnings.empty()) << named.everything();
-  // Three operands for two arguments of one value: nothing tells which.
-  Imported unplaced = detaching([&](TestModel &model) {
-    note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%linear, %detach");
-    note(model.node("Add", {"square", "linear"}, {"s"}), "s", "addcmul.default", "%linear, %detach");
-    y(model);
+  // Tensors of the module are arguments as well.
+  Imported weight = detachingBefore([](TestModel &model) {
+    note(model.node("MatMul", {"linear", "w"}, {"s"}), "s", "linear.default", "%linear, %detach");
   });
-  EXPECT_FALSE(unplaced.has("nn.detach")) << unplaced.everything();
-  ASSERT_EQ(unplaced.warnings.size(), 1U);
-  EXPECT_NE(unplaced.warnings[0].find("detaches values (detach)"), std::string::npos) << unplaced.everything();
-  // The first one went with a call that was merged into its like.
-  Imported merged = detaching([&](TestModel &model) {
+  EXPECT_TRUE(weight.has("nn.detach %arg2")) << weight.everything();
+  EXPECT_TRUE(weight.warnings.empty()) << weight.everything();
+}
+
+TEST(Parameters, DetachesThatMayBeOthersAreWarnedAbout) {
+  expectUnplaced(
+      detachingBefore([](TestModel &model) { // three operands for two arguments of one value
+        note(model.node("Mul", {"linear", "linear"}, {"square"}), "s", "addcmul.default", "%linear, %detach");
+        note(model.node("Add", {"square", "linear"}, {"s"}), "s", "addcmul.default", "%linear, %detach");
+      }),
+      "detach");
+  expectUnplaced(detachingBefore([](TestModel &model) { // an argument of which no node is left
+                   note(model.node("Sub", {"linear", "x"}, {"s"}), "s", "rsub.Tensor", "%detach, %clone");
+                 }),
+                 "detach");
+  expectUnplaced(detachingBefore([](TestModel &model) { // the nodes of a call are another's, which has its operands
+                   note(model.node("Sub", {"linear", "x"}, {"sub"}), "sub", "sub.Tensor", "%linear, %x");
+                   note(model.node("Mul", {"sub", "sub"}, {"s"}), "s", "mse_loss.default", "%linear, %detach");
+                 }),
+                 "detach");
+  expectUnplaced(detachingBefore([](TestModel &model) { // a call that detaches nothing was merged into one that does
+                   note(model.node("Tanh", {"linear"}, {"tanh"}), "tanh", "tanh.default", "%detach");
+                   note(model.node("Tanh", {"tanh"}, {"tanh_1"}), "tanh_1", "tanh.default", "%tanh");
+                   note(model.node("Mul", {"tanh_1", "x"}, {"s"}), "s", "mul.Tensor", "%tanh_3, %x");
+                 }),
+                 "detach");
+  Imported first = detachingBefore([](TestModel &model) { // the first one went with such a call
     note(model.node("Tanh", {"linear"}, {"s"}), "s", "tanh.default", "%detach_1");
-    y(model);
   });
-  EXPECT_TRUE(merged.has("nn.detach")) << merged.everything();
-  ASSERT_EQ(merged.warnings.size(), 1U);
-  EXPECT_NE(merged.warnings[0].find("detaches values (detach)"), std::string::npos) << merged.everything();
+  EXPECT_TRUE(first.has("nn.detach")) << first.everything();
+  expectUnplaced(first, "detach");
+  expectUnplaced(detachingBefore([](TestModel &model) { // what is decided on the way is no operand of a kernel
+                   auto &node = model.node("If", {"flag"}, {"s"});
+                   note(node, "s", "cond.default", "%detach, %x");
+                   auto *flag = model.graph().add_initializer();
+                   flag->set_name("flag");
+                   flag->set_data_type(::onnx::TensorProto::BOOL);
+                   flag->set_raw_data(std::string(1, 1));
+                   auto *attribute = node.add_attribute();
+                   for (const char *name : {"then_branch", "else_branch"}) {
+                     attribute = name[0] == 't' ? attribute : node.add_attribute();
+                     attribute->set_name(name);
+                     attribute->set_type(::onnx::AttributeProto::GRAPH);
+                     auto *tanh = attribute->mutable_g()->add_node();
+                     tanh->set_op_type("Tanh");
+                     tanh->add_input("linear");
+                     tanh->add_output("inside");
+                     attribute->mutable_g()->add_output()->set_name("inside");
+                   }
+                 }),
+                 "detach");
+}
+
+// Notes are text that anybody wrote.
+TEST(Parameters, NotesOfHugeNumbersAreNoDetaches) {
+  for (const char *name : {"%detach_2000000000", "%detach_99999999999999999999", "%detach_-1", "%detach_", "%"}) {
+    Imported result = detachingBefore(
+        [&](TestModel &model) { note(model.node("Tanh", {"linear"}, {"s"}), "s", "tanh.default", name); });
+    EXPECT_FALSE(result.has("nn.detach")) << result.everything();
+    EXPECT_TRUE(result.warnings.empty()) << result.everything();
+  }
+}
+
+// The name of what the exporter computed is that of the call: of one that takes no tensors, or detaches, it is no
+// parameter.
+TEST(Parameters, WhatIsMadeOfNumbersIsHeld) {
+  for (const char *name : {"eye", "full_like_2", "detach_3"}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("net.w", {32, 32});
+    model.weights(name, {32, 32}, varied(32, 32, true));
+    model.node("MatMul", {"x", "net.w"}, {"a"});
+    note(model.node("MatMul", {"a", name}, {"y"}), "mm", "mm.default", std::string("%a, %") + name);
+    sign(model, "p_net_w: PARAMETER target='net.w'\np_net_lost: PARAMETER target='net.lost'\n");
+    EXPECT_EQ(import(model).trained(), Names{"net.w"}) << name;
+  }
 }
 
 // A matrix that the exporter computed, where it carries all parameters: the model's code made it. Without a signature
