@@ -100,7 +100,11 @@ LogicalResult logarithm(NodeContext &node) {
 }
 
 LogicalResult where(NodeContext &node) {
-  return node.result(node.emit<nn::SelectOp>({node.input(0), node.input(1), node.input(2)}));
+  Value chosen = node.input(0), one = node.input(1), other = node.input(2);
+  // PyTorch's sinc is 1 where x is 0, else sin(pi x) / (pi x), which has no slope that is a number where x is 0.
+  if (auto ratio = other ? other.getDefiningOp<nn::DivOp>() : nn::DivOp(); ratio && one && isSinc(node.node))
+    other = node.div(ratio->getOperand(0), node.emit<nn::SelectOp>({chosen, one, ratio->getOperand(1)}));
+  return node.result(node.emit<nn::SelectOp>({chosen, one, other}));
 }
 
 /// Whether a Clip has no gradient where its input is a bound: as the exporter says, else where it looks like relu6.

@@ -196,6 +196,7 @@ static bool isOf(const ::onnx::NodeProto &node, const std::string &function) {
 }
 
 bool isDetach(const ::onnx::NodeProto &node) { return isOf(node, "detach"); }
+bool isSinc(const ::onnx::NodeProto &node) { return isOf(node, "sinc"); }
 
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
   if (isOf(node, "hardtanh") || isOf(node, "relu6"))

@@ -77,6 +77,9 @@ bool isDetach(const ::onnx::NodeProto &node);
 /// or its clamp, which has one; none where the exporter did not say.
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node);
 
+/// Whether a node is of PyTorch's sinc, which the exporter writes as a choice.
+bool isSinc(const ::onnx::NodeProto &node);
+
 /// Whether a Max is one of those that PyTorch's binary_cross_entropy bounds its logarithms with.
 bool isBoundOfCrossEntropy(const ::onnx::NodeProto &node);
 

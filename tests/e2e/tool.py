@@ -125,7 +125,8 @@ def commands_on(scratch, name, kind):
 
 # As root, and with more processes than cores: test machines are both.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-       "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+       "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+       "OMPI_MCA_mpi_yield_when_idle": "1"}  # a rank that waits leaves its core to the other tests
 
 
 def launcher(ranks):

@@ -1366,7 +1366,7 @@ class Losses(nn.Module):
     def forward(self, x, t):
         z = torch.cat([self.head(x) * torch.tensor([1.0, 1.0, 3.0, 30.0, 300.0, 1000.0, -1000.0]), self.flat.expand(x.shape[0], 1)], 1)
         loss = F.binary_cross_entropy_with_logits(z, t) + F.binary_cross_entropy(z[:, 3:].sigmoid(), t[:, 3:]) - F.logsigmoid(0.3 * z).mean()
-        loss = loss + torch.logaddexp(z, z.flip(1)).mean() + F.multilabel_soft_margin_loss(z, t) + F.softplus(z, beta=2).mean()
+        loss = loss + torch.logaddexp(z, z.flip(1)).mean() + F.multilabel_soft_margin_loss(z, t) + F.softplus(z, beta=2).mean() + torch.sinc(0.1 * z).mean()
         return 0.01 * (loss + torch.log(1 - torch.sigmoid(z[:, :4])).square().mean() + F.smooth_l1_loss(z, t) + F.huber_loss(z, t) + F.l1_loss(z, t))
 
 
