@@ -67,7 +67,7 @@ def depth():
     for kind in ("all", "head", "top two blocks", "adapters at the top", "adapters everywhere"):
         for precision in ("fp32", "bf16"):
             sizes = {}
-            for layers in (12, 24, 48, 96):
+            for layers in (12, 24, 48):
                 with tool.Scratch() as scratch:
                     options, adapted = trained(kind, layers)
                     write_llama(scratch, layers, adapted)
