@@ -247,10 +247,10 @@ void GraphImporter::detachInputs(const ::onnx::NodeProto &node, std::vector<Node
   bool all = true;
   for (const LostDetaches::Place &place : lost->second) {
     NodeValue *input = place.input < inputs.size() ? inputs[place.input] : nullptr;
-    if (input && !input->value && !input->known && input->make)
+    if (input && !input->value && input->make)
       input->value = input->make();
     if (!input || !input->value || !nn::isReal(input->value)) {
-      all = all && input && input->known; // a constant
+      all = all && input && !input->value && input->known; // a constant
       continue;
     }
     NodeValue value = *input;

@@ -272,6 +272,11 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
                    !llvm::is_contained(folded.made, candidates[i].source.name);
   }
   weight = trainable;
+  std::vector<bool> detached; // what it is computed of may be trained
+  for (const Candidate &candidate : candidates)
+    detached.push_back(!candidate.argument.use_empty() && stemOf(candidate.source.name) == "detach" &&
+                       llvm::is_contained(folded.made, candidate.source.name));
+  warnComputed(notAsked(candidates, detached), false);
   applyPatterns(candidates);
   for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code
     weight[i] = weight[i] && (trainable[i] || !decided.namedScalars[i]);

@@ -147,6 +147,22 @@ void retieTransposes(std::vector<Candidate> &candidates, const std::vector<std::
   }
 }
 
+// A parameter that the exporter wrote down again as it was detached: it is that parameter's value at any time.
+void retieDetached(std::vector<Candidate> &candidates) {
+  for (Candidate &copy : candidates) {
+    if (copy.origin.kind == Origin::Kind::parameter || stemOf(copy.source.name) != "detach" ||
+        copy.argument.use_empty())
+      continue;
+    auto original = llvm::find_if(candidates, [&](const Candidate &one) {
+      return one.origin.kind == Origin::Kind::parameter && isRepeated(one.source, copy.source);
+    });
+    if (original == candidates.end())
+      continue;
+    OpBuilder builder = OpBuilder::atBlockBegin(copy.argument.getOwner());
+    copy.argument.replaceAllUsesWith(nn::DetachOp::create(builder, copy.argument.getLoc(), original->argument));
+  }
+}
+
 // Where one name would be that of tensors that differ, the first has it.
 void keepNamesApart(std::vector<Candidate> &candidates) {
   std::set<std::string> taken;
@@ -166,6 +182,7 @@ std::vector<std::string> retieTensors(std::vector<Candidate> &candidates, const 
   retieCopies(candidates, notes);
   retieTwins(candidates, notes);
   retieTransposes(candidates, computed, notes);
+  retieDetached(candidates);
   keepNamesApart(candidates);
   return notes;
 }

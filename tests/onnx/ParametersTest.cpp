@@ -720,6 +720,26 @@ TEST(Parameters, DetachesThatWereLeftOutAreFoundByPlaceOrByName) {
   EXPECT_TRUE(weight.warnings.empty()) << weight.everything();
 }
 
+// A single number, whose value is known; and a matrix that the exporter wrote down again under the detach's name.
+TEST(Parameters, DetachedParametersAreTheseParameters) {
+  Imported number = detachingBefore([](TestModel &model) {
+    model.scalar("g", 2);
+    auto *signature = model.graph().mutable_metadata_props(0);
+    signature->set_value(signature->value() + "p_g: PARAMETER target='g'\n");
+    note(model.node("Mul", {"linear", "g"}, {"mul"}), "mul", "mul.Tensor", "%linear, %detach");
+    note(model.node("Mul", {"mul", "g"}, {"s"}), "s", "mul.Tensor", "%mul, %p_g");
+  });
+  EXPECT_TRUE(number.has("nn.detach")) << number.everything();
+  EXPECT_EQ(number.trained(), (Names{"g", "v", "w"})) << number.everything();
+  Imported matrix = detachingBefore([](TestModel &model) {
+    model.weights("detach", {32, 32}, varied(32, 32, true)); // as w
+    note(model.node("MatMul", {"linear", "detach"}, {"s"}), "s", "mm.default", "%linear, %detach");
+  });
+  EXPECT_TRUE(matrix.has("nn.detach %arg2")) << matrix.everything();
+  EXPECT_EQ(matrix.trained(), (Names{"v", "w"})) << matrix.everything();
+  EXPECT_TRUE(matrix.warnings.empty()) << matrix.everything();
+}
+
 TEST(Parameters, DetachesThatMayBeOthersAreWarnedAbout) {
   expectUnplaced(
       detachingBefore([](TestModel &model) { // three operands for two arguments of one value
