@@ -43,16 +43,25 @@ std::map<std::string, Origin> parseSignature(const std::string &text) {
 
 bool isNameLetter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_'; }
 
-// The FX values an FX node mentions, itself among them: every %name.
-std::set<std::string> mentioned(const std::string &text) {
-  std::set<std::string> names;
-  for (size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 1)) {
-    size_t end = at + 1;
-    while (end < text.size() && isNameLetter(text[end]))
-      ++end;
-    names.insert(text.substr(at + 1, end - at - 1));
-  }
+std::string nameAt(const std::string &text, size_t at) {
+  size_t end = at;
+  while (end < text.size() && isNameLetter(text[end]))
+    ++end;
+  return text.substr(at, end - at);
+}
+
+// The FX values that a text mentions, in its order: every %name.
+std::vector<std::string> valuesIn(const std::string &text) {
+  std::vector<std::string> names;
+  for (size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 1))
+    names.push_back(nameAt(text, at + 1));
   return names;
+}
+
+// Those of an FX node, itself among them.
+std::set<std::string> mentioned(const std::string &text) {
+  const std::vector<std::string> names = valuesIn(text);
+  return {names.begin(), names.end()};
 }
 
 // Whether a node's FX node takes nothing that its operands are not, `tensor` aside.
@@ -117,7 +126,7 @@ std::map<std::string, std::set<std::string>> lostNames(const ::onnx::GraphProto 
   for (const auto &node : graph.node())
     mentions.merge(mentioned(metadata(node, kFxNode)));
   std::map<std::string, std::set<std::string>> lost;
-  for (const auto &[placeholder, origin] : parseSignature(metadata(graph, kSignature)))
+  for (const auto &[placeholder, origin] : signatureOf(graph))
     if (origin.kind == Origin::Kind::parameter && !carried.contains(origin.name) && !mentions.contains(placeholder)) {
       auto [module, name] = splitName(origin.name);
       lost[module].insert(name);
@@ -218,21 +227,13 @@ std::string stemOf(const std::string &name) {
 
 FxCall fxCallOf(const ::onnx::NodeProto &node) {
   const std::string text = metadata(node, kFxNode), target = "target=torch.ops.aten.";
-  auto nameAt = [&](size_t at) {
-    size_t end = at;
-    while (end < text.size() && isNameLetter(text[end]))
-      ++end;
-    return text.substr(at, end - at);
-  };
   FxCall call;
   if (text.starts_with('%'))
-    call.name = nameAt(1);
+    call.name = nameAt(text, 1);
   if (const size_t at = text.find(target); at != std::string::npos)
     call.function = text.substr(at + target.size(), text.find(']', at) - at - target.size());
-  const size_t begin = text.find("args = ");
-  for (size_t at = begin == std::string::npos ? begin : text.find('%', begin); at != std::string::npos;
-       at = text.find('%', at + 1))
-    call.arguments.push_back(nameAt(at + 1));
+  if (const size_t at = text.find("args = "); at != std::string::npos)
+    call.arguments = valuesIn(text.substr(at));
   return call;
 }
 
@@ -326,7 +327,7 @@ static bool isOfNumbers(const std::string &name) {
 
 Folded foldedBy(const ::onnx::GraphProto &graph) {
   std::set<std::string> mentions, carried, computed, originals;
-  std::map<std::string, Origin> placeholders = parseSignature(metadata(graph, kSignature));
+  std::map<std::string, Origin> placeholders = signatureOf(graph);
   for (const auto &[placeholder, origin] : placeholders)
     originals.insert(origin.name);
   for (const auto &tensor : graph.initializer()) {

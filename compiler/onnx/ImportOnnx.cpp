@@ -264,18 +264,16 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
     result.warnings.push_back(std::move(note));
   Trained decided = decideTrainable(function, candidates);
   trainable = decided.trainable;
-  std::vector<bool> computed;
+  std::vector<bool> computed, detached; // what a detached value is computed of may be trained
   for (size_t i = 0; i < candidates.size(); ++i) {
+    const std::string &name = candidates[i].source.name;
+    const bool made = llvm::is_contained(folded.made, name);
+    detached.push_back(made && stemOf(name) == "detach" && !candidates[i].argument.use_empty());
     computed.push_back(trainable[i] && candidates[i].origin.kind == Origin::Kind::unknown &&
-                       llvm::is_contained(folded.values, candidates[i].source.name));
-    trainable[i] = trainable[i] && !(computed[i] && folded.isTold && folded.parameters.empty()) &&
-                   !llvm::is_contained(folded.made, candidates[i].source.name);
+                       llvm::is_contained(folded.values, name));
+    trainable[i] = trainable[i] && !made && !(computed[i] && folded.isTold && folded.parameters.empty());
   }
   weight = trainable;
-  std::vector<bool> detached; // what it is computed of may be trained
-  for (const Candidate &candidate : candidates)
-    detached.push_back(!candidate.argument.use_empty() && stemOf(candidate.source.name) == "detach" &&
-                       llvm::is_contained(folded.made, candidate.source.name));
   warnComputed(notAsked(candidates, detached), false);
   applyPatterns(candidates);
   for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code

@@ -57,17 +57,12 @@ public:
   }
 
   LostDetaches run() {
-    for (const auto &[name, call] : calls)
-      see(name, kept);
     std::set<size_t> placed, unplaced;
     for (const auto &[name, call] : calls)
       place(name, call, placed, unplaced);
     // Where some were left out, one that no call takes any more may have been of a call merged into its like.
-    const std::set<size_t> seen = [&] {
-      std::set<size_t> both = placed;
-      both.insert(unplaced.begin(), unplaced.end());
-      return both;
-    }();
+    std::set<size_t> seen = placed;
+    seen.insert(unplaced.begin(), unplaced.end());
     for (size_t number = 0; !seen.empty() && number <= *seen.rbegin(); ++number)
       if (unplaced.contains(number) || (!kept.contains(number) && !placed.contains(number)))
         result.unplaced.push_back(number == 0 ? "detach" : "detach_" + std::to_string(number));
@@ -108,6 +103,7 @@ private:
     }
     if (note.name.empty())
       return;
+    see(note.name, kept);
     Call &call = calls[note.name];
     if (call.nodes.empty()) {
       call.function = note.function;
@@ -128,7 +124,7 @@ private:
 
   std::optional<size_t> lostNumber(const std::string &argument) const {
     std::optional<size_t> number = detachNumber(argument, nodeCount);
-    return number && !kept.contains(*number) && !calls.contains(argument) ? number : std::nullopt;
+    return number && !kept.contains(*number) ? number : std::nullopt;
   }
 
   /// The tensors that an argument may be; none where it was a call of which no node is left.

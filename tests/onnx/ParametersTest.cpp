@@ -254,31 +254,6 @@ TEST(Parameters, TransposedCopiesAreTiedAgain) {
   }
 }
 
-// A matrix that is used plainly and, as the exporter computed, transposed.
-TEST(Parameters, ComputedTransposesAreTheirParameters) {
-  std::vector<float> w, turned(32 * 48);
-  for (int i = 0; i < 32 * 48; ++i)
-    w.push_back(static_cast<float>(std::sin(i * i)));
-  for (int i = 0; i < 32 * 48; ++i)
-    turned[static_cast<size_t>(i % 48 * 32 + i / 48)] = w[static_cast<size_t>(i)];
-  TestModel model;
-  model.input("x", kFloat, {"b", "32"}).output("y");
-  model.weights("w", {32, 48}, w);
-  model.weights("permute", {48, 32}, turned);
-  model.node("MatMul", {"x", "w"}, {"h"});
-  auto *fx = model.node("MatMul", {"h", "permute"}, {"y"}).add_metadata_props();
-  fx->set_key("pkg.torch.onnx.fx_node");
-  fx->set_value("%mm : call_function[target=aten.mm](args = (%h, %permute), kwargs = {})");
-  auto *signature = model.graph().add_metadata_props();
-  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
-  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n");
-  Imported result = import(model);
-  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
-  EXPECT_TRUE(result.has("nn.transpose %arg1")) << result.everything();
-  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
-  EXPECT_NE(result.warnings[0].find("transposed copy of 'w'"), std::string::npos);
-}
-
 // A layer used twice, its matrix transposed by constant folding: stored once for each use. Equal tensors that the
 // metadata does not speak about stay apart: layers may start as copies of each other.
 TEST(Parameters, CopiesAreTiedAgain) {
@@ -823,9 +798,7 @@ TEST(Parameters, ComputedValuesAreHeldWhereNoParameterIsMissing) {
     model.weights("net.w", {32, 32});
     model.weights("_to_copy", {32, 32}, varied(32, 32, true));
     model.node("MatMul", {"x", "net.w"}, {"a"});
-    auto *fx = model.node("MatMul", {"a", "_to_copy"}, {"y"}).add_metadata_props();
-    fx->set_key("pkg.torch.onnx.fx_node");
-    fx->set_value("%mm : call_function[target=aten.mm](args = (%a, %_to_copy), kwargs = {})");
+    note(model.node("MatMul", {"a", "_to_copy"}, {"y"}), "mm", "mm.default", "%a, %_to_copy");
     if (told)
       sign(model, "p_net_w: PARAMETER target='net.w'\n");
     Imported result = import(model);
@@ -840,6 +813,27 @@ TEST(Parameters, ComputedValuesAreHeldWhereNoParameterIsMissing) {
     EXPECT_EQ(result.trained(), told ? (Names{"_to_copy", "net.w"}) : Names{"net.w"}) << result.everything();
     EXPECT_TRUE(result.warnings.empty()) << result.everything();
   }
+}
+
+// A matrix that is used plainly and, as the exporter computed, transposed.
+TEST(Parameters, ComputedTransposesAreTheirParameters) {
+  std::vector<float> w, turned(32 * 48);
+  for (int i = 0; i < 32 * 48; ++i)
+    w.push_back(static_cast<float>(std::sin(i * i)));
+  for (int i = 0; i < 32 * 48; ++i)
+    turned[static_cast<size_t>(i % 48 * 32 + i / 48)] = w[static_cast<size_t>(i)];
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("w", {32, 48}, w);
+  model.weights("permute", {48, 32}, turned);
+  model.node("MatMul", {"x", "w"}, {"h"});
+  note(model.node("MatMul", {"h", "permute"}, {"y"}), "mm", "mm.default", "%h, %permute");
+  sign(model, "p_w: PARAMETER target='w'\n");
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+  EXPECT_TRUE(result.has("nn.transpose %arg1")) << result.everything();
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("transposed copy of 'w'"), std::string::npos);
 }
 
 // The older exporter writes tensors of the code as constants of nodes, and parameters as initializers; some exporters

@@ -251,7 +251,7 @@ std::string textOf(const Decisions &decisions) {
 /// a loss.
 TEST(Search, IsNearTheBestOfAllDecisions) {
   const char *wanted = std::getenv("MT_SEARCH_MODELS");
-  const int models = wanted ? std::atoi(wanted) : 4;
+  const int models = wanted ? std::atoi(wanted) : 6;
   const char *most = std::getenv("MT_SEARCH_LAYERS");
   std::mt19937 random(11);
   size_t tried = 0;
