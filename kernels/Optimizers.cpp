@@ -164,18 +164,23 @@ int64_t Undo::blocksAt() const {
 }
 int64_t Undo::bytes() const { return blocksAt() + ceilDivide(elements, kUndoBlock) * blockBytes(); }
 
+Undo undoOf(const OptimizerSpec &optimizer, int64_t elements) {
+  auto of = [](int64_t bytes, DType type) { return bytes > 0 ? bytes : static_cast<int64_t>(byteSize(type)); };
+  Undo undo{{of(optimizer.weightUndo, DType::f32)}, elements};
+  for (const StatePart &part : optimizer.state)
+    undo.parts.push_back(of(part.undo, part.type));
+  return undo;
+}
+
 Undo undoOf(const Signature &update) {
   const Speculation speculation = speculationOf(update);
   const size_t replaced = update.operands.size() - kUpdateUndo - (speculation == Speculation::none ? 0 : 1);
-  Undo undo{{}, update.operands[kUpdateGradient].elements()};
+  const int64_t elements = update.operands[kUpdateGradient].elements();
+  Undo undo{{}, elements};
   for (const OptimizerSpec &optimizer : kOptimizers) {
     const bool split = update.kernel == optimizer.split;
-    if ((!split && update.kernel != optimizer.whole) || replaced != (split ? 2u : 1u) + optimizer.state.size())
-      continue;
-    auto of = [](int64_t bytes, DType type) { return bytes > 0 ? bytes : static_cast<int64_t>(byteSize(type)); };
-    undo.parts = {of(optimizer.weightUndo, DType::f32)};
-    for (const StatePart &part : optimizer.state)
-      undo.parts.push_back(of(part.undo, part.type));
+    if ((split || update.kernel == optimizer.whole) && replaced == (split ? 2u : 1u) + optimizer.state.size())
+      undo = undoOf(optimizer, elements);
   }
   return undo;
 }

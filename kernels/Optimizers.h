@@ -82,6 +82,7 @@ struct Undo {
   int64_t blocksAt() const;
   int64_t bytes() const;
 };
+Undo undoOf(const OptimizerSpec &optimizer, int64_t elements);
 /// Of an update, speculative or not.
 Undo undoOf(const Signature &update);
 

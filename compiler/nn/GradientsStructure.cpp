@@ -133,6 +133,18 @@ static Value timesOthers(OpBuilder &b, Location where, Value x, ArrayRef<int64_t
   return SelectOp::create(b, where, none, others, zero);
 }
 
+/// `dy` where along `axis` the first element stands that is equal to `other`, zero elsewhere.
+static Value ofFirstEqual(OpBuilder &b, Location where, Value x, Value other, int64_t axis, Value dy) {
+  ArrayRef<int64_t> shape = shapeOf(x);
+  SmallVector<int64_t> line(shape.size(), 1);
+  line[static_cast<size_t>(axis)] = shape[static_cast<size_t>(axis)];
+  Value position = IotaOp::create(b, where, tensorOf(line, b.getI32Type()), axis, APFloat(0.0), APFloat(1.0));
+  Value none = scalarLike(b, position, static_cast<double>(shape[static_cast<size_t>(axis)]));
+  Value candidates = SelectOp::create(b, where, CompareOp::create(b, where, x, other, "eq"), position, none);
+  Value first = ReduceOp::create(b, where, candidates, "min", ArrayRef<int64_t>{axis}, true);
+  return SelectOp::create(b, where, CompareOp::create(b, where, position, first, "eq"), dy, scalarLike(b, dy, 0));
+}
+
 LogicalResult ReduceOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (!g.wants(getOperand()))
     return success();
@@ -150,6 +162,11 @@ LogicalResult ReduceOp::buildGradient(OpBuilder &b, Gradients &g) {
   }
   if (getKind() == "prod") {
     g.add(b, getOperand(), timesOthers(b, getLoc(), getOperand(), getAxes(), dy));
+    return success();
+  }
+  if (getFirst()) { // as torch.max over a dimension does
+    Value winner = castTo(b, getResult(), element);
+    g.add(b, getOperand(), ofFirstEqual(b, getLoc(), getOperand(), reshapeTo(b, winner, kept), getAxes()[0], dy));
     return success();
   }
   // max, min: equal winners share equally, as torch.amax does.

@@ -211,8 +211,10 @@ def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable, Movement, Rows]> {
   let hasFolder = 1;
 }
 def Nn_ReduceOp : Nn_MixedOp<"reduce", [Differentiable, FullPrecision, Rows]> {
-  let summary = "sum, mean, max, min or prod over `axes` (ascending), which go or stay as ones.";
-  let arguments = (ins Nn_Tensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keepDims);
+  let summary = "sum, mean, max, min or prod over `axes` (ascending), which go or stay as ones. Of equal elements the "
+                "`first` along the one axis has the gradient, else they share it.";
+  let arguments = (ins Nn_Tensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keepDims,
+                       DefaultValuedAttr<BoolAttr, "false">:$first);
   let results = (outs Nn_Tensor:$result);
 }
 def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable, FullPrecision, Rows]> {

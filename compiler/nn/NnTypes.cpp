@@ -172,6 +172,9 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op,
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
   if (!llvm::is_contained({"sum", "mean", "max", "min", "prod"}, op.getKind()))
     return emitOptionalError(where, "kind must be sum, mean, max, min or prod");
+  if (BoolAttr first = op.getFirstAttr();
+      first && first.getValue() && ((op.getKind() != "max" && op.getKind() != "min") || op.getAxes().size() != 1))
+    return emitOptionalError(where, "only max and min over one axis have a first");
   ArrayRef<int64_t> from = shapeOf(op.getOperand());
   Shape shape;
   for (auto [i, size] : llvm::enumerate(from))

@@ -129,11 +129,27 @@ Value dropAxis(NodeContext &node, Value value, int64_t axis) {
   return node.reshape(value, shape);
 }
 
+// The same rows, through which each looked-up row gets its gradient divided by how often it is looked up.
+Value scaledByFrequency(NodeContext &node, Value table, Value ids, Value rows) {
+  SmallVector<int64_t> shape(nn::shapeOf(ids));
+  const int64_t count = productOf(shape);
+  Value like = node.cast(rows, node.builder.getF32Type()), one = node.scalar(like, 1), zero = node.scalar(like, 0);
+  Value flat = node.reshape(ids, {count});
+  Value counts =
+      node.emit<nn::ScatterOp>({node.broadcast(zero, {nn::shapeOf(table)[0]}), flat, node.broadcast(one, {count})},
+                               {node.intAttr("axis", 0), node.textAttr("kind", "add")});
+  shape.push_back(1);
+  Value times = node.reshape(node.emit<nn::GatherOp>({counts, flat}, {node.intAttr("axis", 0)}), shape);
+  Value still = node.emit<nn::DetachOp>({rows}), change = node.sub(rows, still); // 0
+  return node.add(still, node.div(change, node.cast(times, getElementTypeOrSelf(rows))));
+}
+
 LogicalResult embedding(NodeContext &node, Value table, Value ids) {
   std::optional<int64_t> padding = paddingOf(node.node);
-  if (padding && *padding >= 0 && *padding < nn::shapeOf(table)[0])
-    return node.result(node.emit<nn::EmbeddingOp>({table, ids}, {node.intAttr("padding", *padding)}));
-  return node.result(node.emit<nn::EmbeddingOp>({table, ids}));
+  const bool pads = padding && *padding >= 0 && *padding < nn::shapeOf(table)[0];
+  Value rows = pads ? node.emit<nn::EmbeddingOp>({table, ids}, {node.intAttr("padding", *padding)})
+                    : node.emit<nn::EmbeddingOp>({table, ids});
+  return node.result(rows && isScaledByFrequency(node.node) ? scaledByFrequency(node, table, ids, rows) : rows);
 }
 
 // Rows looked up at known indices: no gradient goes to the row of padding.

@@ -1,5 +1,6 @@
 // Reductions over axes given as an attribute or an input, and those that are formulas of a sum.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 
 #include <numeric>
 
@@ -11,6 +12,7 @@ namespace {
 struct Reduction {
   Dims axes; ///< ascending, from the front; empty: nothing is reduced
   bool keepDims = true;
+  bool first = false; ///< of equal elements the first has the gradient
 };
 
 std::optional<Reduction> reductionOf(NodeContext &node, Value value) {
@@ -62,7 +64,7 @@ Value reduceBy(NodeContext &node, Value value, StringRef kind, const Reduction &
     Value numbers = reduceBy(node, node.cast(value, node.builder.getI32Type()), kind, reduction);
     return numbers ? node.cast(numbers, node.builder.getI1Type()) : numbers;
   }
-  Value reduced = node.reduce(value, kind, reduction.axes, reduction.keepDims);
+  Value reduced = node.reduce(value, kind, reduction.axes, reduction.keepDims, reduction.first);
   return empty && reduced ? ofNothing(node, reduced, kind) : reduced;
 }
 
@@ -73,6 +75,8 @@ template <ReduceKind kind> LogicalResult plain(NodeContext &node) {
   auto reduction = value ? reductionOf(node, value) : std::nullopt;
   if (!reduction)
     return failure();
+  if (kind == ReduceKind::max || kind == ReduceKind::min)
+    reduction->first = reduction->axes.size() == 1 && nn::isReal(value) && isOfFirst(node.node);
   return node.result(reduceBy(node, value, names[static_cast<int>(kind)], *reduction));
 }
 

@@ -194,6 +194,8 @@ std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {
   return padding && *padding >= 0 ? padding : std::nullopt;
 }
 
+bool isScaledByFrequency(const ::onnx::NodeProto &node) { return argumentOf(node, "embedding", 3) == "True"; }
+
 double labelSmoothingOf(const ::onnx::NodeProto &node) {
   double share = numberIn<double>(argumentOf(node, "cross_entropy_loss", 5)).value_or(0);
   return share > 0 && share <= 1 ? share : 0;
@@ -206,6 +208,7 @@ static bool isOf(const ::onnx::NodeProto &node, const std::string &function) {
 
 bool isDetach(const ::onnx::NodeProto &node) { return isOf(node, "detach"); }
 bool isSinc(const ::onnx::NodeProto &node) { return isOf(node, "sinc"); }
+bool isOfFirst(const ::onnx::NodeProto &node) { return isOf(node, "max.dim") || isOf(node, "min.dim"); }
 
 std::optional<bool> isFlatAtBounds(const ::onnx::NodeProto &node) {
   if (isOf(node, "hardtanh") || isOf(node, "relu6"))

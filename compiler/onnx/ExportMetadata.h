@@ -70,6 +70,13 @@ std::string stemOf(const std::string &name);
 /// The id that PyTorch's embedding at a node takes for padding: its row is not trained by that. None: every row is.
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
 
+/// Whether PyTorch's embedding at a node divides the gradient of a row by how often it is looked up.
+bool isScaledByFrequency(const ::onnx::NodeProto &node);
+
+/// Whether a ReduceMax or ReduceMin is PyTorch's max or min over one dimension, whose gradient goes to the first of
+/// equal elements; amax and amin share it.
+bool isOfFirst(const ::onnx::NodeProto &node);
+
 /// Whether an Identity is PyTorch's detach: no gradient goes through it.
 bool isDetach(const ::onnx::NodeProto &node);
 

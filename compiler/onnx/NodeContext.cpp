@@ -264,8 +264,11 @@ Value NodeContext::slice(Value value, int64_t axis, int64_t start, int64_t size,
   return emit<nn::SliceOp>({value}, {intsAttr("starts", starts), intsAttr("sizes", sizes), intsAttr("strides", steps)});
 }
 
-Value NodeContext::reduce(Value value, StringRef kind, ArrayRef<int64_t> axes, bool keepDims) {
-  return emit<nn::ReduceOp>({value}, {textAttr("kind", kind), intsAttr("axes", axes), boolAttr("keepDims", keepDims)});
+Value NodeContext::reduce(Value value, StringRef kind, ArrayRef<int64_t> axes, bool keepDims, bool first) {
+  const NamedAttribute kindAttr = textAttr("kind", kind), axesAttr = intsAttr("axes", axes),
+                       kept = boolAttr("keepDims", keepDims);
+  return first ? emit<nn::ReduceOp>({value}, {kindAttr, axesAttr, kept, boolAttr("first", true)})
+               : emit<nn::ReduceOp>({value}, {kindAttr, axesAttr, kept});
 }
 
 Value NodeContext::compare(Value lhs, Value rhs, StringRef predicate) {

@@ -169,7 +169,8 @@ public:
   void toOneType(llvm::MutableArrayRef<mlir::Value> values);
   mlir::Value iota(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t dimension, double start, double step);
   mlir::Value slice(mlir::Value value, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
-  mlir::Value reduce(mlir::Value value, llvm::StringRef kind, llvm::ArrayRef<int64_t> axes, bool keepDims);
+  mlir::Value reduce(mlir::Value value, llvm::StringRef kind, llvm::ArrayRef<int64_t> axes, bool keepDims,
+                     bool first = false);
   mlir::Value compare(mlir::Value lhs, mlir::Value rhs, llvm::StringRef predicate);
   mlir::Value constant(const HostTensor &tensor) { return makeConstant(builder, location, tensor); }
   /// A rank-0 constant of the element type of `like`.

@@ -40,6 +40,10 @@ struct Touch {
 class Walk {
 public:
   Walk(const Schedule &schedule, std::span<const Command> program) : schedule(schedule), program(program) {
+    size_t accesses = 0;
+    for (const Command &command : program)
+      accesses += command.accesses.size();
+    touches.reserve(accesses);
     for (uint32_t i = 0; i < program.size(); ++i)
       touch(i);
   }
@@ -111,11 +115,16 @@ private:
 
   /// The first range that ends after a place.
   std::vector<Range>::iterator after(int64_t place) {
+    constexpr size_t kFew = 8;
+    if (ranges.size() <= kFew)
+      return std::ranges::find_if(ranges, [&](const Range &range) { return range.end > place; });
     return std::ranges::partition_point(ranges, [&](const Range &range) { return range.end <= place; });
   }
 
   /// Makes range borders of both ends of a touch and fills gaps between; returns [first, last) of what it covers.
   std::pair<size_t, size_t> cover(const Touch &touch) {
+    if (auto same = after(touch.begin); same != ranges.end() && same->begin == touch.begin && same->end == touch.end)
+      return {same - ranges.begin(), same - ranges.begin() + 1};
     auto splitAt = [&](int64_t place) {
       auto at = after(place);
       if (at == ranges.end() || at->begin >= place)

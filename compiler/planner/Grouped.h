@@ -26,6 +26,7 @@ public:
     firsts.pop_back();
   }
   size_t size() const { return firsts.empty() ? 0 : firsts.size() - 1; }
+  size_t all() const { return values.size(); } ///< values of all groups
   std::span<const T> operator[](size_t group) const {
     return std::span(values).subspan(firsts[group], firsts[group + 1] - firsts[group]);
   }

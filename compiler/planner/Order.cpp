@@ -33,18 +33,47 @@ constexpr int64_t kWaysUp = 8, kReadAhead = 2;
 /// How much longer than a step no stream takes for its part of one.
 constexpr double kSteady = 1e-3;
 
-/// Bytes by position: ranges are added to, and the greatest of a range is asked for.
+/// Bytes by position: ranges are added to, and the greatest of a range is asked for. A tree with one leaf more at
+/// either end, so that every range lies between two leaves, from which it is climbed.
 class Profile {
 public:
-  explicit Profile(const std::vector<int64_t> &values) : width(std::bit_ceil(std::max<size_t>(values.size(), 1))), nodes(2 * width) {
+  explicit Profile(const std::vector<int64_t> &values) : width(std::bit_ceil(values.size() + 2)), nodes(2 * width) {
     for (size_t i = 0; i < values.size(); ++i)
-      nodes[width + i].most = values[i];
+      nodes[width + 1 + i].most = values[i];
     for (size_t i = width - 1; i >= 1; --i)
-      nodes[i].most = std::max(nodes[2 * i].most, nodes[2 * i + 1].most);
+      takeFromBelow(i);
   }
   /// Both ends inclusive.
-  void add(size_t first, size_t last, int64_t bytes) { add(1, 0, width, first, last, bytes); }
-  int64_t most(size_t first, size_t last) const { return most(1, 0, width, first, last); }
+  void add(size_t first, size_t last, int64_t bytes) {
+    auto addTo = [&](Node &node) { node.most += bytes, node.added += bytes; };
+    size_t left = width + first, right = width + last + 2;
+    while ((left ^ right) != 1) {
+      if (left % 2 == 0)
+        addTo(nodes[left + 1]);
+      if (right % 2 == 1)
+        addTo(nodes[right - 1]);
+      left /= 2, right /= 2;
+      takeFromBelow(left), takeFromBelow(right);
+    }
+    while ((left /= 2) > 0)
+      takeFromBelow(left);
+  }
+  int64_t most(size_t first, size_t last) const {
+    int64_t atLeft = INT64_MIN, atRight = INT64_MIN; // of what is below those two
+    size_t left = width + first, right = width + last + 2;
+    while ((left ^ right) != 1) {
+      if (left % 2 == 0)
+        atLeft = std::max(atLeft, nodes[left + 1].most);
+      if (right % 2 == 1)
+        atRight = std::max(atRight, nodes[right - 1].most);
+      left /= 2, right /= 2;
+      atLeft += nodes[left].added, atRight += nodes[right].added;
+    }
+    int64_t greatest = std::max(atLeft, atRight);
+    while ((left /= 2) > 0)
+      greatest += nodes[left].added;
+    return greatest;
+  }
 
 private:
   struct Node {
@@ -54,25 +83,8 @@ private:
   size_t width;
   std::vector<Node> nodes;
 
-  void add(size_t node, size_t begin, size_t size, size_t first, size_t last, int64_t bytes) {
-    if (last < begin || begin + size <= first)
-      return;
-    if (first <= begin && begin + size - 1 <= last) {
-      nodes[node].most += bytes;
-      nodes[node].added += bytes;
-      return;
-    }
-    add(2 * node, begin, size / 2, first, last, bytes);
-    add(2 * node + 1, begin + size / 2, size / 2, first, last, bytes);
+  void takeFromBelow(size_t node) {
     nodes[node].most = std::max(nodes[2 * node].most, nodes[2 * node + 1].most) + nodes[node].added;
-  }
-  int64_t most(size_t node, size_t begin, size_t size, size_t first, size_t last) const {
-    if (last < begin || begin + size <= first)
-      return 0;
-    if (first <= begin && begin + size - 1 <= last)
-      return nodes[node].most;
-    return std::max(most(2 * node, begin, size / 2, first, last), most(2 * node + 1, begin + size / 2, size / 2, first, last)) +
-           nodes[node].added;
   }
 };
 
@@ -149,6 +161,7 @@ private:
   void readDependencies(bool cyclic) {
     const Grouped<Dependency> found = dependencies(schedule, program, cyclic);
     std::vector<std::pair<uint32_t, Dependency>> reversed;
+    reversed.reserve(found.all());
     waits.assign(count, 0), waitsAtFirst.assign(count, 0);
     for (uint32_t i = 0; i < count; ++i)
       for (const Dependency &dependency : found[i]) {
@@ -366,18 +379,24 @@ private:
     left.resize(instances);
     startOf.assign(instances, -1), endOf.assign(instances, -1);
     leavesLeft.resize(slots), usesLeft.resize(slots), isHeld.assign(slots, false);
-    std::vector<std::vector<int64_t>> base;
+    std::vector<std::vector<int64_t>> base; // as yet what is more at a position than at the one before it
     for (const Memory &memory : memories)
-      base.emplace_back(std::max<size_t>(1, memory.atPosition.size()), 0);
+      base.emplace_back(std::max<size_t>(1, memory.atPosition.size()) + 1, 0);
     for (uint32_t slot = 0; slot < lives.size(); ++slot) {
       const Life &life = lives[slot];
       if (!onDevice(slot) || life.opener == UINT32_MAX || life.isOfNetwork)
         continue;
       if (life.lastUse < 0) // nobody computes with it
         memoryOf(slot).budget -= bytesOf(slot);
-      else if (position[life.opener] >= 0 || life.room >= 0)
-        for (int64_t p = life.room >= 0 ? life.room : life.firstUse; p <= life.lastUse; ++p)
-          base[machine.deviceOfSpace(schedule.slots[slot].space)][static_cast<size_t>(p)] += bytesOf(slot);
+      else if (position[life.opener] >= 0 || life.room >= 0) {
+        std::vector<int64_t> &of = base[machine.deviceOfSpace(schedule.slots[slot].space)];
+        of[static_cast<size_t>(life.room >= 0 ? life.room : life.firstUse)] += bytesOf(slot);
+        of[static_cast<size_t>(life.lastUse) + 1] -= bytesOf(slot);
+      }
+    }
+    for (std::vector<int64_t> &of : base) {
+      std::inclusive_scan(of.begin(), of.end(), of.begin());
+      of.pop_back();
     }
     far.resize(memories.size());
     deviceLeft = INT64_MIN, hostLeft = -hostBudget;

@@ -104,9 +104,8 @@ void Updates::placeUndos(int64_t l, const Part &part, const std::vector<Piece> &
 }
 
 const TensorType &Updates::undoType(const Piece &piece) {
-  const Parameter &entry = context.parameter(piece.parameter);
-  return context.out.type(kernels::DType::u8,
-                          {kernels::undoOf(kernels::updateCall(*entry.spec, entry.isSplit(), {piece.count})).bytes()});
+  const kernels::OptimizerSpec &optimizer = *context.parameter(piece.parameter).spec;
+  return context.out.type(kernels::DType::u8, {kernels::undoOf(optimizer, piece.count).bytes()});
 }
 
 /// What every rank has updated goes to all others.

@@ -212,9 +212,12 @@ constexpr AttributeSpec kDequantize[] = {
     {"block", Kind::integer, false, "", "entries along it that share one; default 1"},
     {"levels", Kind::values, false, "", "2^bits reals, of at most 4 bits: what values stand for; then no sign and no zero"}};
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
-constexpr AttributeSpec kReduce[] = {{"kind", Kind::choice, true, "sum|mean|max|min|prod", "what is computed"},
-                                     {"axes", Kind::integers, true, "", "dimensions to reduce, ascending"},
-                                     {"keepDims", Kind::flag, true, "", "reduced dimensions stay as ones"}};
+constexpr AttributeSpec kReduce[] = {
+    {"kind", Kind::choice, true, "sum|mean|max|min|prod", "what is computed"},
+    {"axes", Kind::integers, true, "", "dimensions to reduce, ascending"},
+    {"keepDims", Kind::flag, true, "", "reduced dimensions stay as ones"},
+    {"first", Kind::flag, false, "",
+     "of equal elements the first has the gradient, else they share it; of its gradient only"}};
 constexpr AttributeSpec kCumsum[] = {{"axis", Kind::integer, true, "", "the dimension"},
                                      {"exclusive", Kind::flag, false, "", "without the element itself"},
                                      {"reverse", Kind::flag, false, "", "from the end"}};

@@ -137,6 +137,12 @@ void addReductions(Cases &cases) {
     cases["reduce"].push_back({kind.str() + " in 32 bits", {apart({2, 3})}, [=](Graph g) {
                                  return one(in32Bits(g.make<ReduceOp>(g.in[0], kind, ArrayRef<int64_t>{1}, false)));
                                }});
+  for (StringRef kind : {"max", "min"})
+    for (int64_t axis : {0, 1, 2})
+      cases["reduce"].push_back(
+          {"first " + kind.str() + " along " + std::to_string(axis), {apart(sizes)}, [=](Graph g) {
+             return one(g.make<ReduceOp>(g.in[0], kind, ArrayRef<int64_t>{axis}, axis == 1, true));
+           }});
   // One zero, and two, among the factors.
   for (bool keep : {false, true})
     cases["reduce"].push_back(

@@ -164,6 +164,11 @@ TEST(GradientsAtKinks, AreThoseOfPyTorch) {
     expectGradients(sumOf({numbers({3, 3, 3, 3})},
                           [kind](Graph g) { return g.make<ReduceOp>(g.in[0], kind, ArrayRef<int64_t>{0}, false); }),
                     {{0.25, 0.25, 0.25, 0.25}});
+  auto first = [](StringRef kind) {
+    return [kind](Graph g) { return g.make<ReduceOp>(g.in[0], kind, ArrayRef<int64_t>{0}, false, true); };
+  };
+  expectGradients(sumOf({numbers({1, 3, 1, 3})}, first("max")), {{0, 1, 0, 0}});
+  expectGradients(sumOf({numbers({1, 3, 1, 3})}, first("min")), {{1, 0, 0, 0}});
   expectGradients(
       sumOf({numbers({0, 0, 4}), numbers({0, 2, 0})}, [](Graph g) { return g.make<PowOp>(g.in[0], g.in[1]); }),
       {{0, 0, 0}, {0, 0, std::log(4.0)}});

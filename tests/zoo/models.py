@@ -1324,7 +1324,8 @@ class Puts(nn.Module):
 
 
 class Kinks(nn.Module):
-    """What is clipped and what has a corner, a parameter at the bounds and corners among it; and a constant that the code computes."""
+    """What is clipped and what has a corner, a parameter at the bounds and corners among it; equal elements of which one is the largest; and
+    a constant that the code computes."""
 
     def __init__(self):
         super().__init__()
@@ -1336,7 +1337,20 @@ class Kinks(nn.Module):
         g = h * 0 + self.place
         clips = h + g.clamp(0, 1) * h + F.relu6(g) * h.sin() + F.hardtanh(g) * h.cos() + g.clamp_min(0.5) * h.tanh() + g.clamp_max(2) * h
         corners = F.hardsigmoid(g) * h + F.hardswish(g) * h.sin() + F.elu(g, 1.5) * h.cos() + F.celu(g, 0.5) * h + F.selu(g) * h.tanh()
-        return self.head(clips + corners)
+        thrice = g.view(-1, 3, 8)  # of which each is equal to the others
+        extremes = thrice.max(1).values + thrice.min(1).values.sin() * thrice.amax(1) + thrice.max(2, keepdim=True).values[:, 0]
+        return self.head(clips + corners + extremes.repeat(1, 3) * h)
+
+
+class Frequencies(nn.Module):
+    """Rows that are trained the less the more often they are looked up."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(6, 16, padding_idx=2, scale_grad_by_freq=True), nn.Linear(16, 5)
+
+    def forward(self, x):
+        return self.head(self.table((3 * x.sigmoid() + 2 * (x > 0)).long()).sin().mean(1))
 
 
 class Detached(nn.Module):
@@ -1414,6 +1428,7 @@ add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
 add("kinks", Kinks, features((8,)), "cross-entropy", forms="new", lr=0.005, perturb=False)
+add("frequencies", Frequencies, features((8,)), "cross-entropy", forms="new", lr=0.01)
 add("detached", Detached, features((8,)), "output:loss", forms="optimized static new", lr=0.01)
 add("losses", Losses, lambda rng, rows: dict(x=rng.normal(size=(rows, 8)).astype(np.float32), t=rng.integers(0, 2, (rows, 8)).astype(np.float32)), "output:loss",
     forms="optimized new", lr=0.001, perturb=False)
