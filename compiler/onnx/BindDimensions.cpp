@@ -49,6 +49,7 @@ private:
   std::map<std::pair<std::string, int>, int64_t> forced;
   std::set<std::string> used;
   int64_t sequence = 0;
+  bool fixesSequence = false;
 };
 
 const auto &shapeOf(const ValueInfo &input) { return input.type().tensor_type().shape(); }
@@ -185,6 +186,7 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
       if (const auto &dim = shapeOf(*input).dim(sequenceOf(*input)); isFixed(dim) && !own)
         own = dim.dim_value();
     }
+  fixesSequence = own.has_value();
   if (sequences.empty())
     return;
   sequence = options.sequence.value_or(own.value_or(kDefaultSequence));
@@ -306,6 +308,7 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
           fmt::format("--dim {}{}: no input of the model has a dimension of that name", name,
                       name.ends_with(":1") ? fmt::format(", or --seq {}=N", name.substr(0, name.size() - 2)) : ""));
   result.sequence = sequence;
+  result.fixesSequence = fixesSequence;
   return result;
 }
 

@@ -33,6 +33,7 @@ struct BoundInput {
 struct BoundInputs {
   std::vector<BoundInput> inputs; ///< without those that initializers define
   int64_t sequence = 0;           ///< tokens per row; 0: the model has no sequence
+  bool fixesSequence = false;     ///< the model does
   std::optional<int64_t> fixedBatch; ///< where the model fixes that of every input, to one number
   std::vector<std::string> warnings;
 };

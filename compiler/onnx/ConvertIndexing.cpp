@@ -102,6 +102,8 @@ std::optional<Dims> partSizes(NodeContext &node, int64_t size, size_t count) {
 }
 
 LogicalResult split(NodeContext &node) {
+  if (node.has(1) && !node.known(1) && !node.given(1).isGuess)
+    return splitByData(node);
   Value value = node.input(0);
   if (!value)
     return failure();

@@ -5,6 +5,8 @@
 #include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/SelectedRows.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace mt::onnx {
@@ -25,8 +27,9 @@ Value alignedMask(NodeContext &node, Value mask, Value data) {
 
 /// data with entries of `from` put where the mask holds, one after another. Where the mask has rows of places, and
 /// `from` fewer entries than places and as many for each row, rows take their own: all of them or none, or the index is
-/// out of range, so that the result is that of the order over the whole batch.
-Value putSelected(NodeContext &node, Value data, const Selection &places, Value from) {
+/// out of range, so that the result is that of the order over the whole batch. `ragged`: rows may have given more or
+/// fewer entries.
+Value putSelected(NodeContext &node, Value data, const Selection &places, Value from, bool ragged) {
   ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(places.whole);
   const int64_t entries = nn::shapeOf(from)[0], entry = productOf(shape.drop_front(masked.size()));
   const int64_t numbers = productOf(nn::shapeOf(places.mask));
@@ -34,8 +37,8 @@ Value putSelected(NodeContext &node, Value data, const Selection &places, Value 
   const int64_t run = repeats ? places.run : 1, count = repeats ? numbers : numbers * places.run;
   if (entries == 0 || count == 0)
     return (void)node.fail("it puts {} entries where a mask of {} places holds", entries, count * run), Value();
-  const bool byRow = masked.size() > 1 && count % masked[0] == 0 && count > masked[0] && entries / run < count &&
-                     entries % (masked[0] * run) == 0;
+  const bool byRow = !ragged && masked.size() > 1 && count % masked[0] == 0 && count > masked[0] &&
+                     entries / run < count && entries % (masked[0] * run) == 0;
   const int64_t rows = byRow ? masked[0] : 1, own = entries / rows / run;
   Value held = node.reshape(repeats ? places.mask : places.whole, {rows, count / rows});
   Value before = node.emit<nn::CumsumOp>(
@@ -120,7 +123,7 @@ Value putAsItLies(NodeContext &node, Value data, const Selection &places, const 
   return result;
 }
 
-/// All the runs of a tensor, in order, joined again: of each row that of its own run.
+/// All the runs of a tensor, or of rows, in order, joined again: of each row that of its own run.
 LogicalResult joinRuns(NodeContext &node) {
   const auto count = node.inputCount();
   Value joined;
@@ -130,17 +133,35 @@ LogicalResult joinRuns(NodeContext &node) {
     auto compare = rows ? rows->mask.getDefiningOp<nn::CompareOp>() : nn::CompareOp();
     const Selection *first = selectionAt(node, 0, Selection::rows);
     auto firstCompare = first ? first->mask.getDefiningOp<nn::CompareOp>() : nn::CompareOp();
-    if (!value || !compare || !firstCompare || rows->parts != count || rows->part != i || rows->run != 1 ||
+    if (!value || !compare || !firstCompare || rows->parts != count || rows->part != i || rows->run != first->run ||
         compare.getLhs() != firstCompare.getLhs() || (joined && joined.getType() != value.getType()) ||
         node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(value).size())) != static_cast<int64_t>(rows->dim))
       return failure();
     if (!joined)
       joined = node.broadcast(node.scalar(value, 0), nn::shapeOf(value));
+    if (rows->of && i + 1 == count && nn::isReal(value)) { // the lengths add up to less: no numbers, not others
+      Selection behind = *rows;
+      behind.mask = node.compare(compare.getLhs(), node.scalar(compare.getLhs(), static_cast<double>(count)), "eq");
+      Value none = node.scalar(value, std::numeric_limits<double>::quiet_NaN());
+      joined = node.emit<nn::SelectOp>({maskAlong(node, behind, rows->dim, nn::shapeOf(value)), none, joined});
+    }
     joined = node.emit<nn::SelectOp>({maskAlong(node, *rows, rows->dim, nn::shapeOf(value)), value, joined});
-    if (joined)
+    if (joined && !rows->of)
       notePut(joined, *rows);
   }
-  return node.result(joined);
+  const Selection &run = *selectionAt(node, 0, Selection::rows);
+  NodeValue result;
+  result.value = joined;
+  if (run.of) {
+    result.selection = *run.of;
+    result.selection->dim = run.dim;
+    result.selection->run = run.run;
+    result.selection->columns.clear();
+  }
+  if (!joined)
+    return failure();
+  node.result(0, std::move(result));
+  return success();
 }
 
 /// Whether rows are the coordinates of the places as NonZero gives them, turned: [count, rank].
@@ -234,7 +255,7 @@ LogicalResult scatterSelected(NodeContext &node, const Selection &places, const 
   }
   if (!fits || !sameRows(places, entries) || from.empty() || from.drop_front() != shape.drop_front(masked.size()))
     return node.fail("the mask, what it selects and where that goes do not fit each other");
-  return node.result(putSelected(node, data, places, entries.from));
+  return node.result(putSelected(node, data, places, entries.from, entries.of != nullptr));
 }
 
 } // namespace
@@ -280,7 +301,7 @@ LogicalResult repeatByData(NodeContext &node) {
 }
 
 // Runs of rows along the first dimension, as of rows that are sorted by their expert: each an entry for every row, that
-// counts where the row is of this run.
+// counts where the row is of this run. Of what is itself rows those that do not count are in no run.
 LogicalResult splitByData(NodeContext &node) {
   constexpr int64_t kMost = 4096;
   Value value = node.input(0), sizes = node.input(1);
@@ -296,21 +317,35 @@ LogicalResult splitByData(NodeContext &node) {
   Value ends =
       node.emit<nn::CumsumOp>({node.cast(sizes, integer)}, {node.intAttr("axis", 0), node.boolAttr("exclusive", false),
                                                             node.boolAttr("reverse", false)});
-  Value passed = node.compare(node.iota({shape[0], 1}, integer, 0, 0, 1), node.reshape(ends, {1, lengths[0]}), "ge");
+  const Selection *rows = selectionAt(node, 0, Selection::rows);
+  Value numbers = rows ? numbersOf(node, *rows, integer) : node.iota({shape[0]}, integer, 0, 0, 1);
+  Value passed = node.compare(node.reshape(numbers, {shape[0], 1}), node.reshape(ends, {1, lengths[0]}), "ge");
   Value run = node.reduce(node.cast(passed, integer), "sum", {1}, false); // the number of the run that a row is in
+  if (rows)
+    run = node.emit<nn::SelectOp>(
+        {maskAlong(node, *rows, 0, {shape[0]}), run, node.scalar(run, static_cast<double>(lengths[0]) + 1)});
   if (!run)
     return failure();
   NodeValue sequence;
   sequence.isSequence = true;
+  const bool outputs = node.node.op_type() == "Split";
+  if (outputs && static_cast<int64_t>(node.outputCount()) != lengths[0])
+    return node.fail("it has {} outputs, but {} sizes of parts", node.outputCount(), lengths[0]);
   for (int64_t i = 0; i < lengths[0]; ++i) {
     NodeValue part;
     part.value = value;
     part.selection = selectionBy(node.compare(run, node.scalar(run, static_cast<double>(i)), "eq"));
     part.selection->part = static_cast<size_t>(i);
     part.selection->parts = static_cast<size_t>(lengths[0]);
-    sequence.sequence.push_back(std::move(part));
+    if (rows)
+      part.selection->of = std::make_shared<Selection>(*rows);
+    if (outputs)
+      node.result(static_cast<size_t>(i), std::move(part));
+    else
+      sequence.sequence.push_back(std::move(part));
   }
-  node.result(0, std::move(sequence));
+  if (!outputs)
+    node.result(0, std::move(sequence));
   return success();
 }
 
@@ -338,10 +373,18 @@ LogicalResult convertSelection(NodeContext &node) {
   if (keeps && isOne(0))
     return give(node, *isOne(0));
   const Selection *count = at(2, Selection::sizes);
-  if (op == "Slice" && !at(0, Selection::rows) && count && count->otherwise.elements() == 1 &&
-      isNumber(node, 1, 0) && isNumber(node, 3, 0) && isNumber(node, 4, 1)) {
-    Value from = node.input(0);
+  const Selection *rows = at(0, Selection::rows);
+  if ((op == "SplitToSequence" || op == "Split") && rows && rows->dim == 0 && rows->run == 1 && node.has(1) &&
+      !node.known(1) && !at(1, Selection::rows))
+    return splitByData(node);
+  if (op == "Slice" && (!rows || (rows->dim == 0 && count && rows->mask != count->mask)) && count &&
+      count->otherwise.elements() == 1 && isNumber(node, 1, 0) && isNumber(node, 3, 0) && isNumber(node, 4, 1)) {
     Selection entries = *count;
+    Value from = node.input(0);
+    if (rows && from) {
+      from = movedToFront(node, *rows, from);
+      entries.of = std::make_shared<Selection>(*rows);
+    }
     entries.run = timesCount(*count, 0);
     entries.kind = Selection::entries;
     entries.from = from;

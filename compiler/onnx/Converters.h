@@ -39,7 +39,7 @@ mlir::Value clipped(NodeContext &node, mlir::Value value, mlir::Value low, mlir:
 // sizes of data, and any node that takes one.
 llvm::LogicalResult selectPlaces(NodeContext &node);
 llvm::LogicalResult repeatByData(NodeContext &node);
-llvm::LogicalResult splitByData(NodeContext &node);
+llvm::LogicalResult splitByData(NodeContext &node); ///< as a sequence, or as the outputs of a Split
 llvm::LogicalResult convertSelection(NodeContext &node);
 
 void addElementwise(Converters &table);

@@ -64,8 +64,24 @@ std::set<std::string> mentioned(const std::string &text) {
   return {names.begin(), names.end()};
 }
 
-// Whether a node's FX node takes nothing that its operands are not, `tensor` aside.
-bool hasNoOriginal(const ::onnx::NodeProto &node, const std::string &tensor) {
+/// Whether a value has the name of a call that takes no tensors, or only their shapes ("eye", "full_like_2"); or of a
+/// detach.
+bool isOfNumbers(const std::string &name) {
+  static const std::set<std::string> calls = {"arange",       "bartlett_window", "blackman_window",
+                                              "detach",       "empty",           "eye",
+                                              "full",         "full_like",       "hamming_window",
+                                              "hann_window",  "kaiser_window",   "lift_fresh_copy",
+                                              "linspace",     "logspace",        "new_full",
+                                              "new_ones",     "new_zeros",       "ones",
+                                              "ones_like",    "scalar_tensor",   "scalar_tensor_default",
+                                              "tril_indices", "triu_indices",    "zeros",
+                                              "zeros_like"};
+  return calls.contains(stemOf(name));
+}
+
+// Whether a node's FX node takes nothing that its operands are not, `tensor` aside; or what else it takes are other
+// values of the graph and what a call of numbers made, which `tensor` is then.
+bool hasNoOriginal(const ::onnx::NodeProto &node, const std::string &tensor, const std::set<std::string> &values) {
   std::string text = metadata(node, kFxNode);
   size_t arguments = text.find("args = ");
   if (arguments == std::string::npos)
@@ -74,7 +90,10 @@ bool hasNoOriginal(const ::onnx::NodeProto &node, const std::string &tensor) {
   for (const std::string &input : node.input())
     if (input != tensor)
       names.erase(input);
-  return names.empty();
+  if (names.empty())
+    return true;
+  std::erase_if(names, [&](const std::string &name) { return values.contains(name); });
+  return !names.empty() && std::ranges::all_of(names, isOfNumbers);
 }
 
 // The module that a node was traced in: of "['', 'model', 'model.embed', 'embedding']" the last but one; later calls of
@@ -263,6 +282,9 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
   std::map<std::string, std::set<std::string>> candidates; // initializer -> placeholders its users mention
   std::map<std::string, bool> made;                        // initializer -> none of its users takes an original of it
   std::map<std::string, std::set<std::optional<bool>>> layouts; // initializer -> as what its users take it
+  std::set<std::string> values;                                 // of nodes
+  for (const auto &node : graph.node())
+    values.insert(node.output().begin(), node.output().end());
   for (const auto &node : graph.node()) {
     std::set<std::string> lost;
     for (const std::string &name : mentioned(metadata(node, kFxNode)))
@@ -271,7 +293,7 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
     for (const std::string &input : node.input())
       if (renamed.contains(input)) {
         candidates[input].insert(lost.begin(), lost.end());
-        made.try_emplace(input, !placeholders.empty()).first->second &= hasNoOriginal(node, input);
+        made.try_emplace(input, !placeholders.empty()).first->second &= hasNoOriginal(node, input, values);
         layouts[input].insert(takesTransposed(node, *renamed[input]));
       }
   }
@@ -311,21 +333,6 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
                                            *origins.at(*fitting.begin()).transposed});
     }
   return names;
-}
-
-/// Whether a value has the name of a call that takes no tensors, or only their shapes ("eye", "full_like_2"); or of a
-/// detach.
-static bool isOfNumbers(const std::string &name) {
-  static const std::set<std::string> calls = {"arange",       "bartlett_window", "blackman_window",
-                                              "detach",       "empty",           "eye",
-                                              "full",         "full_like",       "hamming_window",
-                                              "hann_window",  "kaiser_window",   "lift_fresh_copy",
-                                              "linspace",     "logspace",        "new_full",
-                                              "new_ones",     "new_zeros",       "ones",
-                                              "ones_like",    "scalar_tensor",   "scalar_tensor_default",
-                                              "tril_indices", "triu_indices",    "zeros",
-                                              "zeros_like"};
-  return calls.contains(stemOf(name));
 }
 
 Folded foldedBy(const ::onnx::GraphProto &graph) {

@@ -411,6 +411,7 @@ FailureOr<ImportedModel> Importer::run() {
     return failure();
   result.inputs = inputs.inputs;
   result.sequence = inputs.sequence;
+  result.fixesSequence = inputs.fixesSequence;
   result.digest = digestOf(file);
   return std::move(result);
 }

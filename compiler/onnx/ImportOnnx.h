@@ -42,6 +42,7 @@ struct ImportedModel {
   uint64_t digest = 0;                       ///< of the graph without its weights' values
   std::vector<std::string> warnings;
   int64_t sequence = 0; ///< tokens per row; 0: the model has no sequence
+  bool fixesSequence = false; ///< the model does
 };
 
 /// Imports an opened model, which `name` stands for in messages. On failure every problem that was found is in

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <memory>
 #include <numeric>
 
 namespace mt::onnx {
@@ -48,6 +49,7 @@ struct Selection {
   std::vector<Dims> columns; ///< rows of whole numbers: by how much each changes along the dimensions of `whole`
   mlir::Value from;         ///< of entries and one
   size_t part = 0, parts = 0; ///< of rows that are one of so many runs of a tensor, by lengths that data say
+  std::shared_ptr<const Selection> of; ///< of such runs, and of entries, of what is itself rows: those
   HostTensor otherwise;       ///< of sizes: what they were if the mask held at another number of places
 };
 

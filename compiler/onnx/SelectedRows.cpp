@@ -122,6 +122,8 @@ public:
       return failure();
     if (op == "Expand" && first && !node.known(1))
       return toShapeOfData();
+    if (op == "Range")
+      return numbered();
     others.reserve(node.inputCount());
     for (size_t i = 0; i < node.inputCount(); ++i) {
       if (node.has(i) && !node.known(i))
@@ -133,6 +135,8 @@ public:
     }
     if (Value taken = takenAsItLies())
       return giveTaken(taken);
+    if (Value own = takenByNumber())
+      return giveRows(own);
     const bool taken = (op == "Gather" || op == "GatherND") && !ways[0];
     if ((taken || op == "GatherElements") && ways[1]) // indices of what is not selected may be any
       others[1].value = guarded(*selection(), ways[1]->dim, others[1].value, 0);
@@ -399,6 +403,76 @@ private:
     if (guard)
       noteGuard(guard);
     return guard;
+  }
+
+  //===-- rows by their numbers -------------------------------------------------------------------------------===//
+
+  bool isKnownAs(size_t index, int64_t number) const {
+    const HostTensor *known = node.known(index);
+    return known && known->elements() == 1 && known->intAt(0) == number && !selectionAt(node, index, Selection::sizes);
+  }
+
+  /// 0, 1, ... for as many rows as count: of each how many of them are before it.
+  LogicalResult numbered() {
+    const int64_t times = first ? 0 : countsAt(1, 0);
+    if (times == 0 || !isKnownAs(0, 0) || !isKnownAs(2, 1) || node.known(1)->elements() != 1)
+      return failure();
+    NodeValue result;
+    result.selection = *selection();
+    result.selection->kind = Selection::rows;
+    result.selection->run = times;
+    result.value = numbersOf(node, *result.selection, mlirType(node.builder.getContext(), node.known(1)->type()));
+    if (!result.value)
+      return failure();
+    node.result(0, std::move(result));
+    return success();
+  }
+
+  /// Whether rows, of a place each, hold their own numbers among those that count, and nothing else.
+  bool holdsNumbers(Value value) const {
+    auto isWide = [](Value cast) {
+      return getElementTypeOrSelf(cast).isInteger(64) || getElementTypeOrSelf(cast).isInteger(32);
+    };
+    while (Operation *op = value.getDefiningOp()) {
+      if (!isa<nn::ReshapeOp, nn::BroadcastOp>(op) && !(isa<nn::CastOp>(op) && isWide(value)))
+        break;
+      value = op->getOperand(0);
+    }
+    auto less = value.getDefiningOp<nn::SubOp>();
+    auto sum = less ? less.getLhs().getDefiningOp<nn::CumsumOp>() : nn::CumsumOp();
+    if (!sum || nn::splatValue(less.getRhs()) != 1 || sum.getExclusive() || sum.getReverse() ||
+        nn::shapeOf(sum.getOperand()).size() != 1)
+      return false;
+    Value held = sum.getOperand();
+    while (held != selection()->mask && isa_and_nonnull<nn::ReshapeOp, nn::CastOp>(held.getDefiningOp()))
+      held = held.getDefiningOp()->getOperand(0);
+    return held == selection()->mask;
+  }
+
+  /// x[n, i, j] of rows x, where n are their numbers: what each takes of its own.
+  Value takenByNumber() {
+    if (op != "GatherND")
+      return {};
+    SmallVector<int64_t> indices = shapeAt(1);
+    if (!ways[0] || !ways[1] || node.attributes.integer("batch_dims", 0) != 0 || ways[0]->entries() != 1 ||
+        ways[0]->dim != 0 || ways[1]->dim != 0 || indices.back() < 2)
+      return {};
+    auto joined = others[1].value.getDefiningOp<nn::ConcatOp>();
+    Value number = joined ? joined.getInputs().front() : Value();
+    if (!number || nn::shapeOf(number).back() != 1 || !holdsNumbers(number))
+      return {};
+    const auto last = static_cast<int64_t>(indices.size()) - 1;
+    Value behind = guarded(*selection(), 0, node.slice(others[1].value, last, 1, indices.back() - 1), 0);
+    return node.emit<nn::GatherNdOp>({others[0].value, behind}, {node.intAttr("batchDims", 1)});
+  }
+  LogicalResult giveRows(Value value) {
+    NodeValue result;
+    result.selection = *first;
+    result.selection->columns.clear();
+    result.selection->dim = 0;
+    result.value = value;
+    node.result(0, std::move(result));
+    return success();
   }
 
   //===-- where rows go ---------------------------------------------------------------------------------------===//
@@ -955,6 +1029,37 @@ Value countedOr(NodeContext &node, const Selection &rows, size_t dim, Value valu
   if (!value)
     return {};
   return node.emit<nn::SelectOp>({maskAlong(node, rows, dim, nn::shapeOf(value)), value, node.scalar(value, number)});
+}
+
+Value numbersOf(NodeContext &node, const Selection &rows, Type integer) {
+  const int64_t entries = rows.tiles * productOf(nn::shapeOf(rows.mask)) * rows.run;
+  Value held = node.cast(maskAlong(node, rows, 0, {entries}), integer);
+  Value sum = node.emit<nn::CumsumOp>(
+      {held}, {node.intAttr("axis", 0), node.boolAttr("exclusive", false), node.boolAttr("reverse", false)});
+  return node.sub(sum, node.scalar(sum, 1));
+}
+
+// Which place the row of each number has: numbers are put there, those of rows that do not count behind the end.
+Value movedToFront(NodeContext &node, const Selection &rows, Value value) {
+  SmallVector<int64_t> shape(nn::shapeOf(value));
+  const int64_t places = productOf(nn::shapeOf(rows.mask)), behind = productOf(shape) / places;
+  Selection each = rows; // a place is a row
+  each.run = 1;
+  Type integer = node.builder.getI64Type();
+  Value held = node.reshape(rows.mask, {places}), numbers = numbersOf(node, each, integer);
+  Value end = node.scalar(numbers, static_cast<double>(places));
+  Value order =
+      node.emit<nn::ScatterOp>({node.broadcast(end, {places + 1}), node.emit<nn::SelectOp>({held, numbers, end}),
+                                node.iota({places}, integer, 0, 0, 1)},
+                               {node.intAttr("axis", 0), node.textAttr("kind", "none")});
+  order = node.slice(order, 0, 0, places);
+  Value there = node.compare(order, end, "lt");
+  Value moved = node.emit<nn::GatherOp>(
+      {node.reshape(value, {places, behind}), node.emit<nn::SelectOp>({there, order, node.scalar(order, 0)})},
+      {node.intAttr("axis", 0)});
+  // What takes more rows than count gets no numbers, and does not train on others.
+  Value none = node.scalar(moved, nn::isReal(value) ? std::numeric_limits<double>::quiet_NaN() : 0);
+  return node.reshape(node.emit<nn::SelectOp>({node.reshape(there, {places, 1}), moved, none}), shape);
 }
 
 std::optional<Pointed> pointedAt(const Selection &rows, ArrayRef<int64_t> sizes) {

@@ -31,6 +31,11 @@ struct Pointed {
 };
 std::optional<Pointed> pointedAt(const Selection &rows, llvm::ArrayRef<int64_t> sizes);
 
+/// 0, 1, ... for rows that count: how many of them are before each. [entries of dimension 0]
+mlir::Value numbersOf(NodeContext &node, const Selection &rows, mlir::Type integer);
+/// `value`, whose dimension 0 are such rows, with those that count in front; behind them is nothing to use.
+mlir::Value movedToFront(NodeContext &node, const Selection &rows, mlir::Value value);
+
 /// Converts a node that takes rows, or sizes of such, by the converter of its operator, and says where its results have
 /// them. Fails, without a message of its own, where the operator is none that lets rows be.
 llvm::LogicalResult convertRows(NodeContext &node);

@@ -74,7 +74,7 @@ std::optional<int64_t> defaultSequence(MLIRContext &context, const Options &opti
   auto imported = importModel(context, options.model, /*packed=*/false, import, problems);
   if (import.batch = options.microBatch.value_or(options.batch); failed(imported) && import.batch != options.batch)
     imported = importModel(context, options.model, /*packed=*/false, import, problems); // a graph may fix it
-  if (failed(imported) || imported->sequence != kProbe)
+  if (failed(imported) || imported->sequence != kProbe || imported->fixesSequence)
     return std::nullopt;
   auto main = imported->module->lookupSymbol<func::FuncOp>(nn::kMainName);
   std::optional<int64_t> fewest;

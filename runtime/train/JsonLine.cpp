@@ -13,7 +13,7 @@ namespace dom = simdjson::dom;
 std::vector<JsonLine> jsonLines(std::string_view text) {
   std::vector<JsonLine> lines;
   int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0; at < text.size();) { // a byte order mark is no JSON
     size_t end = std::min(text.find('\n', at), text.size());
     ++number;
     if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos)

@@ -17,7 +17,7 @@ struct JsonLine {
   int64_t number;       ///< counted from 1, blank lines included
 };
 
-/// Lines of a text that are not blank.
+/// Lines of a text that are not blank, without the byte order mark that it may begin with.
 std::vector<JsonLine> jsonLines(std::string_view text);
 
 /// The object that a line is; it lives until the same thread parses another. Errors: the line is no object.

@@ -132,9 +132,8 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths,
 void TextDocuments::indexLines(size_t file) {
   const std::span<const std::byte> bytes = files[file].lines->bytes();
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  const size_t mark = text.starts_with("\xef\xbb\xbf") ? 3 : 0; // a byte order mark is no JSON
-  for (const JsonLine &line : jsonLines(text.substr(mark)))
-    documents.push_back({file, mark + line.begin, line.length, line.number});
+  for (const JsonLine &line : jsonLines(text))
+    documents.push_back({file, line.begin, line.length, line.number});
 }
 
 Result<std::string_view> TextDocuments::raw(const Document &document) const {

@@ -775,17 +775,22 @@ TEST(Parameters, NotesOfHugeNumbersAreNoDetaches) {
 }
 
 // The name of what the exporter computed is that of the call: of one that takes no tensors, or detaches, it is no
-// parameter.
+// parameter. Nor is what it computed of such a call's, which has no name.
 TEST(Parameters, WhatIsMadeOfNumbersIsHeld) {
-  for (const char *name : {"eye", "full_like_2", "detach_3"}) {
+  const std::pair<const char *, const char *> cases[] = {{"eye", "eye"},
+                                                         {"full_like_2", "full_like_2"},
+                                                         {"detach_3", "detach_3"},
+                                                         {"val_5", "zeros_like"},
+                                                         {"val_5", "mul"}};
+  for (auto [name, call] : cases) {
     TestModel model;
     model.input("x", kFloat, {"b", "32"}).output("y");
     model.weights("net.w", {32, 32});
     model.weights(name, {32, 32}, varied(32, 32, true));
     model.node("MatMul", {"x", "net.w"}, {"a"});
-    note(model.node("MatMul", {"a", name}, {"y"}), "mm", "mm.default", std::string("%a, %") + name);
+    note(model.node("MatMul", {"a", name}, {"y"}), "mm", "mm.default", std::string("%a, %") + call);
     sign(model, "p_net_w: PARAMETER target='net.w'\np_net_lost: PARAMETER target='net.lost'\n");
-    EXPECT_EQ(import(model).trained(), Names{"net.w"}) << name;
+    EXPECT_EQ(import(model).trained(), call == std::string("mul") ? (Names{"net.w", "val_5"}) : Names{"net.w"}) << call;
   }
 }
 

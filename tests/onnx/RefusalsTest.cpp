@@ -102,6 +102,18 @@ TEST(Refusals, Positions) {
          m.node("ConstantOfShape", {"pairs"}, {"y"});
        },
        {"(ConstantOfShape)", "takes what NonZero selects"}},
+      {[](Model &m) { // numbers of rows from another than 0
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Shape", {"places"}, {"sizes"});
+         knownScalar(m, "one", 1);
+         m.node("Gather", {"sizes", "one"}, {"count"});
+         m.node("Range", {"one", "count", "one"}, {"y"});
+       },
+       {"(Range)", "takes what NonZero selects"}},
+      {[](Model &m) {
+         m.node("Split", {"x", "n"}, {"y", "z", "a", "b", "c"});
+       },
+       {"(Split)", "the sizes of its parts depend on the model's data"}},
       {[](Model &m) { // as many rows as places, whatever is selected
          take(m, "n");
          m.integers("shape", {2}, {12, -1});

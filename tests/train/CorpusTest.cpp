@@ -221,7 +221,8 @@ TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {
 }
 
 TEST_F(CorpusForms, JsonLinesTakeNestedListsNamesAndTruth) {
-  auto corpus = open(folder.write("d.jsonl", "{\"labels\": [[[1], 2], [3, 4]], \"input_ids\": [[5, 6], [[7, true]]]}\r\n"));
+  auto corpus = open(folder.write(
+      "d.jsonl", "\xef\xbb\xbf{\"labels\": [[[1], 2], [3, 4]], \"input_ids\": [[5, 6], [[7, true]]]}\r\n"));
   Row row = readRow(*corpus, 0, 4);
   EXPECT_EQ(row.tokens, (Numbers{5, 6, 7, 1}));
   EXPECT_EQ(row.labels, (Numbers{1, 2, 3, 4}));

@@ -561,6 +561,25 @@ def illustrated(rng, rows):
 add("llava", llava, illustrated, forms="static", axes=dict(input_ids=(0,)))
 
 
+def smolvlm():
+    config = hf.SmolVLMConfig(text_config=dict(model_type="llama", **GATED), vision_config=dict(LOOK), scale_factor=2, image_token_id=127, pad_token_id=0)
+    return wrap(hf.SmolVLMForConditionalGeneration(config), ("input_ids", "pixel_values"), use_cache=False)
+
+
+def some_pictures(rng, rows):
+    """Two places for pictures a row, of which some are empty: no tokens stand for those."""
+    tokens, pictures = chain(rng, rows, 20, 127), rng.normal(size=(rows, 2, 3, 16, 16)).astype(np.float32)
+    for row in range(rows):
+        there = [(0, 1), (1,), (0,), (0, 1)][row % 4]
+        pictures[row, [n for n in (0, 1) if n not in there]] = 0
+        tokens[row, 2:2 + 4 * len(there)] = 127
+    return dict(input_ids=tokens[:, :-1], pixel_values=pictures, labels=np.where(tokens[:, 1:] == 127, -100, tokens[:, 1:]))
+
+
+# Exporters write the counts of each row's pictures down one by one, for as many rows as the example has.
+add("smolvlm", smolvlm, some_pictures, forms="static", axes=dict(input_ids=(0,)))
+
+
 # transformers: time series.
 
 add("patchtst", lambda: wrap(hf.PatchTSTForPrediction(hf.PatchTSTConfig(num_input_channels=3, context_length=16, patch_length=4, patch_stride=4,
@@ -1323,6 +1342,28 @@ class Puts(nn.Module):
         return self.head(x)
 
 
+class Counted(nn.Module):
+    """Rows that a mask selects, by their numbers: with a position of each, of each its own largest; in runs, one for each row of the batch, each
+    taken otherwise; and put where another mask holds, at fewer places."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.other, self.place, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Embedding(64, 8), nn.Linear(8, 5)
+
+    def forward(self, x, which):
+        kept = which > 0
+        y = self.first(x)[kept]
+        numbers = torch.arange(y.shape[0])
+        y = (y + self.place(numbers)) * y[numbers, y.detach().argmax(1)][:, None]
+        runs = torch.split(y, kept.sum(1).tolist())
+        y = torch.cat([self.other(run) * (i + 1) for i, run in enumerate(runs)])
+        return self.head(self.first(x).masked_scatter((which.flip(1) > 1)[..., None].expand_as(x), y).tanh().mean(1))
+
+
+def counted(rng, rows):
+    return {**features((5, 8))(rng, rows), "which": rng.integers(0, 3, (rows, 5))}
+
+
 class Kinks(nn.Module):
     """What is clipped and what has a corner, a parameter at the bounds and corners among it; equal elements of which one is the largest; and
     a constant that the code computes."""
@@ -1427,6 +1468,7 @@ add("selected-missing", Missing, missing, "output:loss", forms="static", axes=di
 add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
+add("selected-counted", Counted, counted, "cross-entropy", forms="optimized static new")
 add("kinks", Kinks, features((8,)), "cross-entropy", forms="new", lr=0.005, perturb=False)
 add("frequencies", Frequencies, features((8,)), "cross-entropy", forms="new", lr=0.01)
 add("detached", Detached, features((8,)), "output:loss", forms="optimized static new", lr=0.01)
