@@ -1,5 +1,6 @@
 // Operators that put elements at computed places, and the one that finds the largest.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 #include "compiler/onnx/IndexParts.h"
 
 #include <numeric>
@@ -25,8 +26,19 @@ LogicalResult scatterElements(NodeContext &node) {
   auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(data).size()));
   if (!axis)
     return failure();
-  return node.result(node.emit<nn::ScatterElementsOp>({data, places, updates},
-                                                      {node.intAttr("axis", *axis), node.textAttr("kind", *kind)}));
+  auto scattered = [&](Value into, Value what, StringRef how) {
+    return node.emit<nn::ScatterElementsOp>({into, places, what},
+                                            {node.intAttr("axis", *axis), node.textAttr("kind", how)});
+  };
+  std::optional<bool> self = countsSelf(node.node);
+  if (!self || *kind != "none" || !nn::isReal(data))
+    return node.result(scattered(data, updates, *kind));
+  // Means: what is not to count was set to zero before.
+  Value one = node.scalar(node.cast(updates, node.builder.getF32Type()), 1);
+  Value counts = scattered(node.broadcast(*self ? one : node.scalar(one, 0), nn::shapeOf(data)),
+                           node.broadcast(one, nn::shapeOf(updates)), "add");
+  counts = node.cast(node.emit<nn::MaximumOp>({counts, one}), getElementTypeOrSelf(data));
+  return node.result(node.div(scattered(data, updates, "add"), counts));
 }
 
 // Of tuples [.., depth] that name entries of `sizes` the place counted over all of these dimensions together.

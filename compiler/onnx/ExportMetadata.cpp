@@ -225,6 +225,13 @@ static bool isOf(const ::onnx::NodeProto &node, const std::string &function) {
   return metadata(node, kFxNode).find("target=torch.ops.aten." + function) != std::string::npos;
 }
 
+std::optional<bool> countsSelf(const ::onnx::NodeProto &node) {
+  if (node.output_size() != 1 || fxCallOf(node).name != node.output(0) ||
+      argumentOf(node, "scatter_reduce", 4) != "mean")
+    return std::nullopt;
+  return metadata(node, kFxNode).find("include_self: False") == std::string::npos;
+}
+
 bool isDetach(const ::onnx::NodeProto &node) { return isOf(node, "detach"); }
 bool isSinc(const ::onnx::NodeProto &node) { return isOf(node, "sinc"); }
 bool isOfFirst(const ::onnx::NodeProto &node) { return isOf(node, "max.dim") || isOf(node, "min.dim"); }
@@ -335,8 +342,37 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
   return names;
 }
 
+std::map<std::string, std::set<std::string>> mergedInto(const ::onnx::GraphProto &graph) {
+  const std::map<std::string, Origin> placeholders = signatureOf(graph);
+  std::set<std::string> carried;
+  for (const auto &tensor : graph.initializer())
+    carried.insert(tensor.name());
+  std::map<std::string, std::string> placeholderOf; // by parameter
+  for (const auto &[placeholder, origin] : placeholders)
+    if (origin.kind == Origin::Kind::parameter)
+      placeholderOf[origin.name] = placeholder;
+  std::map<std::string, std::set<std::string>> merged;
+  for (const auto &node : graph.node()) {
+    const std::set<std::string> names = mentioned(metadata(node, kFxNode));
+    std::vector<std::string> lost, instead;
+    for (const std::string &name : names)
+      if (auto at = placeholders.find(name);
+          at != placeholders.end() && placeholderOf.contains(at->second.name) && !carried.contains(at->second.name))
+        lost.push_back(at->second.name);
+    for (const std::string &input : node.input())
+      if (auto at = placeholderOf.find(input);
+          at != placeholderOf.end() && carried.contains(input) && !names.contains(at->second))
+        instead.push_back(input);
+    for (const std::string &one : instead)
+      for (const std::string &other : lost)
+        if ((instead.size() == 1 && lost.size() == 1) || splitName(one).second == splitName(other).second)
+          merged[one].insert(other);
+  }
+  return merged;
+}
+
 Folded foldedBy(const ::onnx::GraphProto &graph) {
-  std::set<std::string> mentions, carried, computed, originals;
+  std::set<std::string> mentions, carried, computed, originals, single;
   std::map<std::string, Origin> placeholders = signatureOf(graph);
   for (const auto &[placeholder, origin] : placeholders)
     originals.insert(origin.name);
@@ -346,13 +382,18 @@ Folded foldedBy(const ::onnx::GraphProto &graph) {
                 tensor.data_type() == ::onnx::TensorProto::BFLOAT16 || tensor.data_type() == ::onnx::TensorProto::DOUBLE;
     if (real && !originals.contains(tensor.name()))
       computed.insert(tensor.name());
+    if (std::ranges::all_of(tensor.dims(), [](int64_t size) { return size == 1; }))
+      single.insert(tensor.name());
   }
   Folded folded;
   for (const auto &node : graph.node()) {
     std::set<std::string> names = mentioned(metadata(node, kFxNode));
     for (const std::string &input : node.input())
-      if (names.contains(input) && computed.erase(input))
+      if (names.contains(input) && computed.erase(input)) {
         (isOfNumbers(input) ? folded.made : folded.values).push_back(input);
+        if (!isOfNumbers(input) && single.contains(input))
+          folded.numbers.push_back(input);
+      }
     mentions.merge(names);
   }
   for (const auto &[placeholder, origin] : placeholders)

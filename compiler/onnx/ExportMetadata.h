@@ -77,6 +77,10 @@ bool isScaledByFrequency(const ::onnx::NodeProto &node);
 /// equal elements; amax and amin share it.
 bool isOfFirst(const ::onnx::NodeProto &node);
 
+/// Of a ScatterElements that is PyTorch's scatter_reduce by means, which ONNX has no word for: whether what was there
+/// before counts, too. None: it is none of those.
+std::optional<bool> countsSelf(const ::onnx::NodeProto &node);
+
 /// Whether an Identity is PyTorch's detach: no gradient goes through it.
 bool isDetach(const ::onnx::NodeProto &node);
 
@@ -93,12 +97,17 @@ bool isBoundOfCrossEntropy(const ::onnx::NodeProto &node);
 /// The share that PyTorch's cross-entropy at a node gives to all classes alike; ONNX's has none. 0: it gives none.
 double labelSmoothingOf(const ::onnx::NodeProto &node);
 
+/// Parameters that notes on nodes name, and that no initializer carries, by the parameter that these nodes take in
+/// their place: they were equal when the model was exported, and an optimizer merged them.
+std::map<std::string, std::set<std::string>> mergedInto(const ::onnx::GraphProto &graph);
+
 /// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
 /// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or
 /// other names of tied ones, or not used by the model. Empty where nothing was computed. What it computed of nothing
 /// but numbers (torch.eye), or detached, is made: in no case a parameter.
 struct Folded {
   std::vector<std::string> values, parameters, made;
+  std::vector<std::string> numbers; ///< those of the values that have one element
   bool isTold = false; ///< there is a signature: where it names no lost parameter, none is in these values alone
 };
 Folded foldedBy(const ::onnx::GraphProto &graph);

@@ -47,6 +47,7 @@ private:
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
   void warnLeftOut(const std::vector<std::string> &detaches);
+  void warnNumbers(const std::vector<Candidate> &candidates, const Folded &folded);
   void warnFolded(const std::vector<Candidate> &candidates, const Folded &folded, const std::vector<bool> &computed);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
@@ -223,10 +224,28 @@ void Importer::warnLeftOut(const std::vector<std::string> &detaches) {
                     listOf(detaches)));
 }
 
+// Single numbers are never trained: of parameters that have uses besides, they are a penalty of weights most likely.
+void Importer::warnNumbers(const std::vector<Candidate> &candidates, const Folded &folded) {
+  std::vector<std::string> names;
+  for (const std::string &name : folded.numbers) {
+    auto at = llvm::find_if(candidates, [&](const Candidate &one) { return one.source.name == name; });
+    if (folded.isTold && (at == candidates.end() || !trainable[static_cast<size_t>(at - candidates.begin())]))
+      names.push_back(fmt::format("'{}'", name));
+  }
+  if (!names.empty())
+    result.warnings.push_back(
+        fmt::format("the exporter computed {}, of one element, and no parameter is missing: held as {}. Where that is "
+                    "of parameters, as "
+                    "penalties of weights are, no gradient goes through it: export with optimize=False",
+                    listOf(names), names.size() == 1 ? "it is" : "they are"));
+}
+
 void Importer::warnFolded(const std::vector<Candidate> &candidates, const Folded &folded,
                           const std::vector<bool> &computed) {
-  if (folded.parameters.empty())
-    return warnComputed(notAsked(candidates, computed), !folded.isTold);
+  if (folded.parameters.empty()) {
+    warnComputed(notAsked(candidates, computed), !folded.isTold);
+    return warnNumbers(candidates, folded);
+  }
   std::vector<std::string> values;
   for (const std::string &value : folded.values) {
     bool trained = false;
@@ -287,7 +306,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
     merged.push_back(candidates[i].isMerged && !trainable[i]);
   warnMergedStatistics(notAsked(candidates, merged));
   warnFolded(candidates, folded, computed);
-  for (std::string &warning : warnMergedTensors(candidates, trainable))
+  for (std::string &warning : warnMergedTensors(candidates, trainable, mergedInto(file.model.graph())))
     result.warnings.push_back(std::move(warning));
   for (size_t i = 0; i < candidates.size(); ++i)
     if (isBuffer(i) && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())

@@ -8,9 +8,22 @@ namespace {
 
 constexpr double kFarthest = 1e15; // elements from the line: all lie as far outside, and fit an integer
 
+// What lies between results, of asymmetric lines: PyTorch and TensorFlow have it in 32 bits, and multiply by it. A
+// scale that a node gives is one over a fraction, or over decimals, that its 32 bits do not hold.
+float distanceBetween(const ResizeLine &line) {
+  constexpr int kLargest = 100;
+  const auto given = static_cast<float>(line.scale);
+  for (int below = 1; below <= kLargest && given == line.scale; ++below)
+    if (const double above = std::round(line.scale * below); above > 0 && static_cast<float>(above / below) == given)
+      return static_cast<float>(below / above);
+  return static_cast<float>(1 / line.scale);
+}
+
 // Where result `i` lies in the line: ONNX, Resize, coordinate_transformation_mode.
 double exactCoordinateOf(const ResizeLine &line, int64_t i) {
   double x = static_cast<double>(i), from = static_cast<double>(line.from), to = static_cast<double>(line.to);
+  if (line.transformation == "asymmetric" && line.mode == "nearest" && line.nearest == "floor")
+    return static_cast<float>(i) * distanceBetween(line);
   if (line.transformation == "asymmetric")
     return x / line.scale;
   if (line.transformation == "align_corners")

@@ -357,12 +357,13 @@ private:
   /// Rows expanded to a shape of which only the data know the number of rows: there are as many as there are, as in
   /// x[mask] = rows.
   LogicalResult toShapeOfData() {
-    auto joined = node.input(1) ? node.input(1).getDefiningOp<nn::ConcatOp>() : nn::ConcatOp();
+    Value wanted = node.input(1);
+    auto joined = wanted ? wanted.getDefiningOp<nn::ConcatOp>() : nn::ConcatOp();
     SmallVector<int64_t> shape = shapeAt(0);
-    if (!joined || !ways[0] || ways[0]->tiles != 1)
+    if (!wanted || nn::shapeOf(wanted).size() != 1 || !ways[0] || ways[0]->tiles != 1)
       return failure();
     Dims sizes;
-    for (Value part : joined.getInputs())
+    for (Value part : joined ? SmallVector<Value>(joined.getInputs()) : SmallVector<Value>{wanted})
       for (int64_t e = 0; e < nn::shapeOf(part).front(); ++e)
         sizes.push_back(wholeNumberAt(part, e).value_or(0));
     const size_t behind = shape.size() - ways[0]->dim; // dimensions from the rows on

@@ -841,6 +841,69 @@ TEST(Parameters, ComputedTransposesAreTheirParameters) {
   EXPECT_NE(result.warnings[0].find("transposed copy of 'w'"), std::string::npos);
 }
 
+// The older exporter names what it computed of a matrix by the product that takes it.
+TEST(Parameters, TransposesByTheOlderExporterAreTheirMatrices) {
+  for (const char *name : {"onnx::MatMul_19", "other"}) {
+    std::vector<float> w, turned(32 * 48);
+    for (int i = 0; i < 32 * 48; ++i)
+      w.push_back(static_cast<float>(std::sin(i * i)));
+    for (int i = 0; i < 32 * 48; ++i)
+      turned[static_cast<size_t>(i % 48 * 32 + i / 48)] = w[static_cast<size_t>(i)];
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("w", {32, 48}, w);
+    model.weights(name, {48, 32}, turned);
+    model.node("MatMul", {"x", "w"}, {"h"});
+    model.node("MatMul", {"h", name}, {"y"});
+    Imported result = import(model);
+    const bool isOther = name == std::string("other");
+    EXPECT_EQ(result.trained(), isOther ? (Names{"other", "w"}) : Names{"w"}) << result.everything();
+    EXPECT_TRUE(isOther || warns(result, {name, "is a transposed copy of 'w'"})) << result.everything();
+  }
+}
+
+// Of modules that begin as copies an optimizer keeps one tensor; the notes on nodes name the other.
+TEST(Parameters, MergedCopiesAreWarnedAbout) {
+  for (const char *second : {"p_te_w", "p_st_w"}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("st.w", {32, 32});
+    model.weights("st.b", {32});
+    note(model.node("MatMul", {"x", "st.w"}, {"h"}), "mm", "mm.default", "%x, %p_st_w");
+    note(model.node("Add", {"h", "st.b"}, {"a"}), "add", "add.Tensor", "%h, %p_st_b");
+    note(model.node("MatMul", {"a", "st.w"}, {"k"}), "mm_1", "mm.default", std::string("%a, %") + second);
+    note(model.node("Add", {"k", "st.b"}, {"y"}), "add_1", "add.Tensor", "%k, %p_st_b");
+    sign(model, "p_st_w: PARAMETER target='st.w'\np_st_b: PARAMETER target='st.b'\np_te_w: PARAMETER target='te.w'\n");
+    Imported result = import(model);
+    EXPECT_EQ(result.trained(), (Names{"st.b", "st.w"})) << result.everything();
+    if (second == std::string("p_te_w"))
+      EXPECT_TRUE(warns(result, {"are one initializer ('te.w' in 'st.w')", "trained as one tensor", "optimize=False"}))
+          << result.everything();
+    else
+      EXPECT_TRUE(result.warnings.empty()) << result.everything();
+  }
+}
+
+// A penalty of weights that the exporter computed once and for all.
+TEST(Parameters, ComputedNumbersAreWarnedAbout) {
+  for (const char *name : {"mul_4", "full_1"}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("w", {32, 32});
+    model.weights(name, {}, {0.5F});
+    note(model.node("MatMul", {"x", "w"}, {"mm"}), "mm", "mm.default", "%x, %p_w");
+    note(model.node("Add", {"mm", name}, {"y"}), "add", "add.Tensor", std::string("%mm, %") + name);
+    sign(model, "p_w: PARAMETER target='w'\n");
+    Imported result = import(model);
+    EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+    if (name == std::string("mul_4"))
+      EXPECT_TRUE(warns(result, {"computed 'mul_4', of one element", "held as it is", "no gradient goes through it"}))
+          << result.everything();
+    else
+      EXPECT_TRUE(result.warnings.empty()) << result.everything();
+  }
+}
+
 // The older exporter writes tensors of the code as constants of nodes, and parameters as initializers; some exporters
 // have no initializers.
 TEST(Parameters, ConstantsOfNodesAreNotWhereInitializersAre) {

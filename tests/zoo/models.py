@@ -1364,6 +1364,35 @@ def counted(rng, rows):
     return {**features((5, 8))(rng, rows), "which": rng.integers(0, 3, (rows, 5))}
 
 
+class Nearest(nn.Module):
+    """Lines resized to the nearest element, where fractions of 32 bits say which that is."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head = nn.Conv1d(2, 3, 1), nn.Linear(74, 5)
+
+    def forward(self, x):
+        h = self.inner(x)
+        lines = [F.interpolate(h, scale_factor=factor, mode="nearest") for factor in (1 / 3, 0.6, 1.2, 2)] + [F.interpolate(h, size=18, mode="nearest")]
+        return self.head(torch.cat(lines, -1).tanh()).mean(1)
+
+
+class Means(nn.Module):
+    """Means of what is scattered, which the exporter has no word for; and what a mask of all dimensions selects, put back."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head = nn.Linear(8, 8), nn.Linear(8, 5)
+
+    def forward(self, x, which):
+        h = self.inner(x)
+        means = torch.zeros_like(h).scatter_reduce(1, which, h, "mean", include_self=False) + h.scatter_reduce(1, which, h.sin(), "mean")
+        put, positive = h.clone(), h > 0.1
+        put[positive] = h[positive].sqrt()
+        put[~positive] *= 2
+        return self.head(means + put)
+
+
 class Kinks(nn.Module):
     """What is clipped and what has a corner, a parameter at the bounds and corners among it; equal elements of which one is the largest; and
     a constant that the code computes."""
@@ -1469,6 +1498,9 @@ add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
 add("selected-counted", Counted, counted, "cross-entropy", forms="optimized static new")
+add("nearest", Nearest, features((2, 14)), "cross-entropy", forms="optimized static new old")
+add("scattered-means", Means, lambda rng, rows: {**features((8,))(rng, rows), "which": rng.integers(0, 8, (rows, 8))}, "cross-entropy",
+    forms="optimized static new", axes=dict(which=(0,)))
 add("kinks", Kinks, features((8,)), "cross-entropy", forms="new", lr=0.005, perturb=False)
 add("frequencies", Frequencies, features((8,)), "cross-entropy", forms="new", lr=0.01)
 add("detached", Detached, features((8,)), "output:loss", forms="optimized static new", lr=0.01)
