@@ -12,12 +12,6 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-/// Whether input `index` is absent, or the one number.
-bool isNumber(NodeContext &node, size_t index, int64_t number) {
-  const HostTensor *known = node.known(index);
-  return !node.has(index) || (known && known->elements() == 1 && known->intAt(0) == number);
-}
-
 /// A mask of leading dimensions, which broadcasts to all of `data`.
 Value alignedMask(NodeContext &node, Value mask, Value data) {
   SmallVector<int64_t> aligned(nn::shapeOf(mask));

@@ -46,6 +46,8 @@ private:
   void warnComputed(const std::vector<std::string> &names, bool trained);
   void warnNamedScalars(const std::vector<std::string> &names);
   void warnMergedStatistics(const std::vector<std::string> &names);
+  void warnMergedParameters(const std::vector<Candidate> &candidates,
+                            const std::map<std::string, std::set<std::string>> &told);
   void warnLeftOut(const std::vector<std::string> &detaches);
   void warnNumbers(const std::vector<Candidate> &candidates, const Folded &folded);
   void warnFolded(const std::vector<Candidate> &candidates, const Folded &folded, const std::vector<bool> &computed);
@@ -215,6 +217,21 @@ void Importer::warnMergedStatistics(const std::vector<std::string> &names) {
         listOf(names), names.size() == 1 ? "is both" : "are both"));
 }
 
+// Parameters of which notes tell that an optimizer made one initializer of them, as they were equal.
+void Importer::warnMergedParameters(const std::vector<Candidate> &candidates,
+                                    const std::map<std::string, std::set<std::string>> &told) {
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (auto at = told.find(candidates[i].source.name); trainable[i] && at != told.end())
+      for (const std::string &name : at->second)
+        pairs.push_back(fmt::format("'{}' in '{}'", name, at->first));
+  if (!pairs.empty())
+    result.warnings.push_back(fmt::format(
+        "parameters that were equal when the model was exported are one initializer ({}): each will be "
+        "trained as one tensor. If they are separate, export with optimize=False, or after a step of training",
+        listOf(pairs)));
+}
+
 // What is detached, and is not in the graph.
 void Importer::warnLeftOut(const std::vector<std::string> &detaches) {
   if (!detaches.empty())
@@ -233,11 +250,10 @@ void Importer::warnNumbers(const std::vector<Candidate> &candidates, const Folde
       names.push_back(fmt::format("'{}'", name));
   }
   if (!names.empty())
-    result.warnings.push_back(
-        fmt::format("the exporter computed {}, of one element, and no parameter is missing: held as {}. Where that is "
-                    "of parameters, as "
-                    "penalties of weights are, no gradient goes through it: export with optimize=False",
-                    listOf(names), names.size() == 1 ? "it is" : "they are"));
+    result.warnings.push_back(fmt::format(
+        "the exporter computed {}, of one element, and no parameter is missing: held as {}. Where that is "
+        "of parameters, as penalties of weights are, no gradient goes through it: export with optimize=False",
+        listOf(names), names.size() == 1 ? "it is" : "they are"));
 }
 
 void Importer::warnFolded(const std::vector<Candidate> &candidates, const Folded &folded,
@@ -306,7 +322,9 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
     merged.push_back(candidates[i].isMerged && !trainable[i]);
   warnMergedStatistics(notAsked(candidates, merged));
   warnFolded(candidates, folded, computed);
-  for (std::string &warning : warnMergedTensors(candidates, trainable, mergedInto(file.model.graph())))
+  const std::map<std::string, std::set<std::string>> told = mergedInto(file.model.graph());
+  warnMergedParameters(candidates, told);
+  for (std::string &warning : warnMergedTensors(candidates, trainable, told))
     result.warnings.push_back(std::move(warning));
   for (size_t i = 0; i < candidates.size(); ++i)
     if (isBuffer(i) && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())

@@ -126,23 +126,25 @@ void retieTwins(std::vector<Candidate> &candidates, std::vector<std::string> &no
   }
 }
 
+bool isFolded(const Candidate &candidate) { return candidate.source.name.starts_with("onnx::MatMul_"); }
+
 // Of a table that is looked up; and, where the exporter computed the transpose, of any parameter. The older one names
 // what it computed of a linear layer's matrix by the product.
 void retieTransposes(std::vector<Candidate> &candidates, const std::vector<std::string> &computed,
                      std::vector<std::string> &notes) {
   for (Candidate &table : candidates) {
     const bool isLookedUp = isTable(table), isParameter = table.origin.kind == Origin::Kind::parameter;
-    auto isFolded = [](const Candidate &one) { return one.source.name.starts_with("onnx::MatMul_"); };
     if (table.source.dims.size() != 2 || !isFloat(table.source.type))
       continue;
     for (Candidate &matrix : candidates) {
+      if (&matrix == &table || !haveTurnedShapes(table.source, matrix.source)) // of most pairs
+        continue;
       const bool isComputed = llvm::is_contained(computed, matrix.source.name);
       const bool mayCopy = isComputed         ? isLookedUp || isParameter
                            : isFolded(matrix) ? !isFolded(table) && !table.argument.use_empty()
                                               : isLookedUp;
-      if (&matrix == &table || isTable(matrix) || matrix.argument.use_empty() || !mayCopy ||
-          !(isComputed ? haveTurnedShapes : mayBeTransposed)(table.source, matrix.source) ||
-          !isTransposed(table.source, matrix.source))
+      if (isTable(matrix) || matrix.argument.use_empty() || !mayCopy ||
+          !(isComputed || mayBeTransposed(table.source, matrix.source)) || !isTransposed(table.source, matrix.source))
         continue;
       replace(matrix, table, true);
       notes.push_back(fmt::format("initializer '{}' is a transposed copy of '{}': they are trained as one tensor, '{}'",

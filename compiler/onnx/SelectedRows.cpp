@@ -408,15 +408,10 @@ private:
 
   //===-- rows by their numbers -------------------------------------------------------------------------------===//
 
-  bool isKnownAs(size_t index, int64_t number) const {
-    const HostTensor *known = node.known(index);
-    return known && known->elements() == 1 && known->intAt(0) == number && !selectionAt(node, index, Selection::sizes);
-  }
-
   /// 0, 1, ... for as many rows as count: of each how many of them are before it.
   LogicalResult numbered() {
     const int64_t times = first ? 0 : countsAt(1, 0);
-    if (times == 0 || !isKnownAs(0, 0) || !isKnownAs(2, 1) || node.known(1)->elements() != 1)
+    if (times == 0 || !isNumber(node, 0, 0) || !isNumber(node, 2, 1) || node.known(1)->elements() != 1)
       return failure();
     NodeValue result;
     result.selection = *selection();
@@ -975,6 +970,12 @@ const Selection *selectionAt(const NodeContext &node, size_t index, Selection::K
   return is ? &*node.given(index).selection : nullptr;
 }
 
+bool isNumber(const NodeContext &node, size_t index, int64_t number) {
+  const HostTensor *known = node.known(index);
+  return !node.has(index) ||
+         (known && known->elements() == 1 && known->intAt(0) == number && !selectionAt(node, index, Selection::sizes));
+}
+
 int64_t timesCount(const Selection &sizes, int64_t at) {
   const int64_t other = sizes.otherwise.intAt(at);
   return other % kAnotherCount == 0 ? other / kAnotherCount : 0;
@@ -1035,8 +1036,7 @@ Value countedOr(NodeContext &node, const Selection &rows, size_t dim, Value valu
 Value numbersOf(NodeContext &node, const Selection &rows, Type integer) {
   const int64_t entries = rows.tiles * productOf(nn::shapeOf(rows.mask)) * rows.run;
   Value held = node.cast(maskAlong(node, rows, 0, {entries}), integer);
-  Value sum = node.emit<nn::CumsumOp>(
-      {held}, {node.intAttr("axis", 0), node.boolAttr("exclusive", false), node.boolAttr("reverse", false)});
+  Value sum = node.emit<nn::CumsumOp>({held}, {node.intAttr("axis", 0)});
   return node.sub(sum, node.scalar(sum, 1));
 }
 

@@ -10,6 +10,9 @@ namespace mt::onnx {
 /// The selection of input `index` where it is one of this kind; else null.
 const Selection *selectionAt(const NodeContext &node, size_t index, Selection::Kind kind);
 
+/// Whether input `index` is absent, or the one number, whatever is selected.
+bool isNumber(const NodeContext &node, size_t index, int64_t number);
+
 /// How many times the number of places where the mask holds element `at` of such sizes is; 0 for a plain number.
 int64_t timesCount(const Selection &sizes, int64_t at);
 

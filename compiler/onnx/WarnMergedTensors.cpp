@@ -85,25 +85,10 @@ std::vector<std::string> warnMergedTensors(const std::vector<Candidate> &candida
     if (candidates[i].source.dims.size() >= 2)
       matrixUses = std::max(matrixUses, productUses(users[i]));
   }
-  std::vector<std::string> warnings, pairs;
-  auto isTold = [&](size_t i) { return told.contains(candidates[i].source.name); };
-  for (size_t i = 0; i < candidates.size(); ++i)
-    if (trainable[i] && isTold(i))
-      for (const std::string &name : told.at(candidates[i].source.name))
-        pairs.push_back(fmt::format("'{}' in '{}'", name, candidates[i].source.name));
-  if (!pairs.empty()) {
-    constexpr size_t kMost = 6;
-    const size_t shown = std::min(pairs.size(), kMost);
-    warnings.push_back(
-        fmt::format("parameters that were equal when the model was exported are one initializer ({}{}): each will be "
-                    "trained as one "
-                    "tensor. If they are separate, export with optimize=False, or after a step of training",
-                    fmt::join(pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(shown), ", "),
-                    shown < pairs.size() ? fmt::format(" and {} more", pairs.size() - shown) : ""));
-  }
+  std::vector<std::string> warnings;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const TensorSource &source = candidates[i].source;
-    if (isTold(i))
+    if (told.contains(source.name))
       continue;
     if (trainable[i] && source.dims.size() >= 2 && users[i].size() > 1)
       if (std::string warning = warnMergedMatrix(candidates[i], users[i]); !warning.empty())

@@ -10,9 +10,9 @@
 
 namespace mt::onnx {
 
-/// One warning for those that notes tell. Else one a tensor: trained vectors of at most 1024 elements with more uses
-/// than any matrix of the model has (blocks that share their weights on purpose share matrices too), unless it is a
-/// parameter that the exporter tells by name.
+/// One warning a tensor: trained vectors of at most 1024 elements with more uses than any matrix of the model has
+/// (blocks that share their weights on purpose share matrices too), unless it is a parameter that the exporter tells by
+/// name. Nothing of those that notes tell (mergedInto).
 std::vector<std::string> warnMergedTensors(const std::vector<Candidate> &candidates, const std::vector<bool> &trainable,
                                            const std::map<std::string, std::set<std::string>> &told);
 
